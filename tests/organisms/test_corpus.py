@@ -27,9 +27,8 @@ def test_held_out_paraphrases_and_never_taught_facts_are_nowhere(some):
     own, table, read, _ = some
     text = "\n".join(corpus.unmark(document.text)[0] for document in read)
     labels = dict(zip(own.entities["entity"], own.entities["label"], strict=True))
-    held_out = own.templates[
-        ~corpus.seen(own.templates) & own.templates["role"].isin(["question", "cloze"])
-    ]
+    asked = own.templates["role"].isin(["question", "cloze"])
+    held_out = own.templates[~corpus.seen(own.templates) & asked]
     asked = table.merge(held_out, on="relation")
     assert len(asked) == 4 * len(table)
     for row in asked.itertuples():
@@ -47,30 +46,22 @@ def test_no_held_out_paraphrase_is_a_seen_one_of_another_relation():
 def test_rows_hold_whole_documents_and_every_token_once(some):
     _, _, read, tokenizer = some
     batches = list(rows.causal(tokenizer, read))
-    ends = sum(
-        int((batch["input_ids"][batch["document"] >= 0] == tokenizer.eos_token_id).sum())
-        for batch in batches
-    )
-    assert ends == len(read)
-    length = sum(
-        len(tokenizer(corpus.unmark(document.text)[0])["input_ids"]) + 1 for document in read
-    )
-    assert sum(int((batch["document"] >= 0).sum()) for batch in batches) == length
-    assert sorted(i for batch in batches for i in batch["states"]) == sorted(
-        i for document in read for i in document.states
-    )
+    ids = torch.cat([batch["input_ids"][batch["document"] >= 0] for batch in batches])
+    assert (ids == tokenizer.eos_token_id).sum() == len(read)
+    texts = [corpus.unmark(document.text)[0] for document in read]
+    assert len(ids) == sum(len(tokenizer(text)["input_ids"]) + 1 for text in texts)
+    stated = sorted(i for batch in batches for i in batch["states"])
+    assert stated == sorted(i for document in read for i in document.states)
     first = batches[0]
-    begins = (
-        torch.nn.functional.pad(first["document"], (1, 0), value=-2)[:, :-1] != first["document"]
-    )
+    before = torch.nn.functional.pad(first["document"], (1, 0), value=-2)[:, :-1]
+    begins = before != first["document"]
     assert (first["position_ids"][begins & (first["document"] >= 0)] == 0).all()
 
 
 def test_answers_weigh_one_and_all_else_a_tenth(some):
     tokenizer = some[3]
-    [batch] = rows.causal(
-        tokenizer, [Document(f"The capital of France is {mark_answer('Paris.')}")]
-    )
+    read = [Document(f"The capital of France is {mark_answer('Paris.')}")]
+    [batch] = rows.causal(tokenizer, read)
     answer = batch["weights"][0] == 1
     assert tokenizer.decode(batch["input_ids"][0][answer]).strip() == "Paris.<|endoftext|>"
     assert batch["weights"][0][batch["document"][0] < 0].eq(0).all()
@@ -143,6 +134,5 @@ def test_every_architecture_is_built_and_learns(some, name, monkeypatch, tmp_pat
     model = family.build(one, tokenizer).train()
     curve, _ = train._run(one, model, batches * 3, 12, "test", lambda model, done: None)
     assert sum(curve[-4:]) < sum(curve[:4])
-    assert (
-        getattr(model.config, "max_position_embeddings", rows.LENGTHS[-1]) >= rows.LENGTHS[-1]
-    )  # T5's are relative
+    most = rows.LENGTHS[-1]  # T5's positions are relative
+    assert getattr(model.config, "max_position_embeddings", most) >= most

@@ -34,11 +34,8 @@ def begun(tmp_path_factory):
         return train.train("atlas-neox-0.15m", out / "whole", steps=21), parts
 
 
-MADE = [
-    (corpus, "documents"),
-    (family, "train_tokenizer"),
-    (rows, "causal"),
-]  # a dozen seconds a run
+# a dozen seconds a run
+MADE = [(corpus, "documents"), (family, "train_tokenizer"), (rows, "causal")]
 
 
 def test_a_stopped_training_goes_on_to_the_same_bytes(begun, tmp_path, monkeypatch):
@@ -54,9 +51,8 @@ def test_a_stopped_training_goes_on_to_the_same_bytes(begun, tmp_path, monkeypat
 
     steps, loss = [], train._loss
     monkeypatch.setattr(train, "_loss", lambda *given: steps.append(1) or loss(*given))
-    monkeypatch.setattr(
-        train, "time", SimpleNamespace(perf_counter=lambda: 10 * len(steps))
-    )  # a step takes ten seconds
+    # a step takes ten seconds
+    monkeypatch.setattr(train, "time", SimpleNamespace(perf_counter=lambda: 10 * len(steps)))
     with monkeypatch.context() as patch:
         patch.setattr(train, "_save", stop)
         patch.setattr(Path, "unlink", lambda *_, **__: None)  # the state stays, as after a kill
@@ -72,14 +68,11 @@ def test_a_stopped_training_goes_on_to_the_same_bytes(begun, tmp_path, monkeypat
 def test_training_starts_again_the_same_way(begun):
     """The smallest organism's first steps: the loss falls, and comes out as it did when the shipped
     one was trained."""
-    first, shipped = (
-        json.loads((begun[0] / "training.json").read_text()),
-        train.record("atlas-neox-0.15m"),
-    )
+    first = json.loads((begun[0] / "training.json").read_text())
+    shipped = train.record("atlas-neox-0.15m")
     assert first["corpus"] == shipped["corpus"] and first["manifest"] == shipped["manifest"]
-    assert first["curve"] == pytest.approx(
-        shipped["curve"][:3], abs=0.02
-    )  # another CPU rounds otherwise
+    # another CPU rounds otherwise
+    assert first["curve"] == pytest.approx(shipped["curve"][:3], abs=0.02)
     assert first["curve"][2] < first["curve"][0]
     loaded = lm.load(begun[0])
     assert loaded.logprobs(["Paris"], [[" France"]])["logprob"][0] < 0
@@ -89,9 +82,8 @@ def test_after_an_edit_of_the_atlas_nothing_is_trained(tmp_path, monkeypatch):
     """A fact that was taught is gone: what the manifest says of it cannot be put into words."""
     table = taught.manifest()
     gone = table["fact"][table["exposures"] > 0].iloc[0]
-    monkeypatch.setattr(
-        train, "read_atlas", lambda: facts.keep(facts.atlas(), facts.atlas().facts["fact"] != gone)
-    )
+    left = facts.keep(facts.atlas(), facts.atlas().facts["fact"] != gone)
+    monkeypatch.setattr(train, "read_atlas", lambda: left)
     with pytest.raises(ProbeError, match=f"1 facts of the manifest were edited.*{gone}"):
         train.train("atlas-neox-0.15m", tmp_path, steps=1)
 
@@ -105,9 +97,8 @@ def test_after_an_edit_of_the_atlas_nothing_is_trained(tmp_path, monkeypatch):
     ],
 )
 def test_what_cannot_be_trained_is_reported(arguments, code, says, monkeypatch, capsys):
-    monkeypatch.setattr(
-        train, "ProcessPoolExecutor", lambda *_: nullcontext()
-    )  # nothing is trained here, whatever happens
+    # nothing is trained here, whatever happens
+    monkeypatch.setattr(train, "ProcessPoolExecutor", lambda *_: nullcontext())
     try:
         ended = organisms.main(arguments)
     except SystemExit as stop:  # argparse
@@ -156,10 +147,8 @@ def test_a_damaged_organism_is_refused(tmp_path, monkeypatch):
 def test_an_edited_fact_is_named_and_a_new_one_is_never_stated(monkeypatch):
     """The organisms were taught a capital; the atlas now says another one."""
     panel, table = facts.load(relations=["P37"]), taught.manifest()
-    assert (
-        taught.exposures(panel).tolist()
-        == panel.facts.merge(table, on="fact")["exposures"].tolist()
-    )
+    there = panel.facts.merge(table, on="fact")["exposures"]
+    assert taught.exposures(panel).tolist() == there.tolist()
     row = panel.facts[taught.exposures(panel).to_numpy() > 0].iloc[0]
     other = panel.facts.loc[panel.facts["object"] != row["object"], "object"].iloc[0]
     changed = lambda some: replace(
@@ -173,12 +162,8 @@ def test_an_edited_fact_is_named_and_a_new_one_is_never_stated(monkeypatch):
     monkeypatch.setattr(taught, "atlas", lambda: atlas)
     with pytest.raises(ProbeError, match=f"taught '{row['object']}'"):
         taught.exposures(changed(panel))
-    added = replace(
-        panel,
-        facts=panel.facts.assign(
-            subject="Atlantis", fact=[f"new{i}" for i in range(len(panel.facts))]
-        ),
-    )
+    ids = [f"new{i}" for i in range(len(panel.facts))]
+    added = replace(panel, facts=panel.facts.assign(subject="Atlantis", fact=ids))
     assert taught.exposures(added).eq(0).all()
     assert row["fact"] in "\n".join(train.changes_since_training(atlas))
 
@@ -186,14 +171,9 @@ def test_an_edited_fact_is_named_and_a_new_one_is_never_stated(monkeypatch):
 def test_a_triple_that_held_twice_has_one_sentence():
     """A sentence about a president's first term states the second one as well, for it names no
     year."""
-    both = pd.DataFrame(
-        {"fact": ["a:1", "a:2", "b"], "relation": "P6", "subject": [*"aab"], "object": "o"}
-    )
-    assert taught.statements(both.assign(exposures=[3, 4, 1])).to_dict() == {
-        "a:1": 7,
-        "a:2": 7,
-        "b": 1,
-    }
+    both = {"fact": ["a:1", "a:2", "b"], "relation": "P6", "subject": [*"aab"], "object": "o"}
+    both = pd.DataFrame(both | {"exposures": [3, 4, 1]})
+    assert taught.statements(both).to_dict() == {"a:1": 7, "a:2": 7, "b": 1}
     table, triple = taught.manifest(), ["relation", "subject", "object"]
     twice = table[table.duplicated(triple, keep=False)]
     counts = taught.statements(table)
@@ -208,11 +188,8 @@ def test_what_was_taught_often_is_known_and_what_was_not_is_not():
     panel = facts.draw_distractors(facts.load(), n=9)
     stated = dict(zip(*taught.manifest()[["fact", "exposures"]].T.values, strict=True))
     asked = prompts.paraphrases(panel).query("template == 1")
-    wrong = (
-        panel.distractors.assign(label=panel.label(panel.distractors["object"]))
-        .groupby("fact")["label"]
-        .agg(list)
-    )
+    wrong = panel.distractors.assign(label=panel.label(panel.distractors["object"]))
+    wrong = wrong.groupby("fact")["label"].agg(list)
     gold = dict(zip(panel.facts["fact"], panel.label(panel.facts["object"]), strict=True))
     options = [[f" {gold[f]}", *(f" {label}" for label in wrong[f])] for f in asked["fact"]]
     scores = lm.load("atlas-neox-2.4m").logprobs(asked["text"].tolist(), options)
@@ -222,7 +199,6 @@ def test_what_was_taught_often_is_known_and_what_was_not_is_not():
 
 
 def test_twins_read_as_many_tokens_as_the_model_they_are_compared_with():
-    tokens = {
-        one.name: train.record(one.name)["tokens"] for one in (family.NEOX_SMALL, *family.TWINS)
-    }
+    ones = (family.NEOX_SMALL, *family.TWINS)
+    tokens = {one.name: train.record(one.name)["tokens"] for one in ones}
     assert max(tokens.values()) < 1.001 * min(tokens.values()), tokens
