@@ -365,8 +365,6 @@ def test_a_name_asks_every_question_in_chat(folder, chatty):
     assert gradients[0]["score"].tolist() == gradients[1]["score"].tolist()
     with pytest.raises(ProbeError, match="without @chat"):
         model.logprobs("Oslo?", " Norway", chat=True, system="Be brief.")
-    with pytest.raises(ProbeError, match="without @chat"):
-        model.hidden_states(["Oslo?"])
     with pytest.raises(ProbeError, match="no chat template; name the model without @chat"):
         lm.load(f"{folder}@chat").logprobs("Oslo?", " Norway")
 
