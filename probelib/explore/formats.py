@@ -11,7 +11,6 @@ from pathlib import Path
 import pandas as pd
 
 from probelib import facts, lm, prompts, stats, store
-from probelib.errors import ProbeError
 from probelib.facts.names import fold
 from probelib.lm.names import FORMATS, split_variant
 from probelib.monitor.answers import extract, matches
@@ -52,29 +51,24 @@ def answers(model, asked: facts.Facts, folder: str | Path) -> pd.DataFrame:
     return found.assign(likeliest=best[found["fact"]].to_numpy() == right.to_numpy())
 
 
-def table(names: list[str], folder: str | Path) -> pd.DataFrame:
-    """One row per model and format: ``n``, the shares ``answered`` (any text before a line break or
+def formats_table(names: list[str], folder: str | Path) -> pd.DataFrame:
+    """One row per model and format ("chat" for models with a template): ``n``, the shares ``answered`` (any text before a line break or
     full stop), ``begins``, ``contains``, ``exact`` and ``likeliest`` with 95 % intervals (Wilson),
     and how often each rule is wrong against ``likeliest``: ``credit by RULE`` (right among the
     facts that the log-probabilities miss) and ``blame by RULE`` (wrong among those they get)."""
     asked, rows = famous(), []
     for name in names:
         base, variant = split_variant(name)
-        plain = base + "".join(f"@{part}" for part in variant.split("@") if "bit" in part)
-        for format in ("bare", *FORMATS):
+        plain = base + "".join(f"@{part}" for part in variant.split("@")[1:] if part not in FORMATS)
+        template = getattr(lm.load(plain).tokenizer, "chat_template", None)
+        for format in ("bare", *FORMATS) if template else ("bare", *FORMATS[:-1]):
             model = lm.load(plain if format == "bare" else f"{plain}@{format}")
-            try:
-                found = answers(model, asked, folder)
-            except ProbeError as error:  # no chat template
-                if format != "chat":
-                    raise
-                print(error)
-                continue
+            found = answers(model, asked, folder)
             row = {"model": plain, "format": format, "n": len(found)}
-            shares = {"answered": found["text"].map(extract) != ""} | dict(found.iloc[:, 2:])
-            for share, held in shares.items():
-                low, high = stats.wilson(held.sum(), len(held))
-                row |= {share: held.mean(), f"{share} low": low, f"{share} high": high}
+            held = {"answered": found["text"].map(extract) != ""} | dict(found.iloc[:, 2:])
+            for share, facts_held in held.items():
+                low, high = stats.wilson(facts_held.sum(), len(found))
+                row |= {share: facts_held.mean(), f"{share} low": low, f"{share} high": high}
             for rule in RULES:
                 row[f"credit by {rule}"] = found[rule][~found["likeliest"]].mean()
                 row[f"blame by {rule}"] = (~found[rule])[found["likeliest"]].mean()

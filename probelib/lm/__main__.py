@@ -9,5 +9,5 @@ parser = argparse.ArgumentParser(prog="python -m probelib.lm", description=__doc
 parser.add_argument("command", choices=["formats"])
 parser.add_argument("models", nargs="+", metavar="MODEL")
 asked = parser.parse_args()
-found = formats.table(asked.models, RUNS / "mine" / "scores")
+found = formats.formats_table(asked.models, RUNS / "mine" / "scores")
 print(found.to_string(index=False, float_format="{:.2f}".format))
