@@ -16,8 +16,10 @@ decides about tokens before the first forward stands here:
 
 import hashlib
 import json
+import os
 import re
 import threading
+from collections.abc import Sequence
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
@@ -45,7 +47,9 @@ ANSWER = "Zyxwvutsr"  # stands for an answer; no template holds it
 # text holds
 OPEN, CLOSE = "\uf8e0", "\uf8e1"
 # a thought that the generation prompt opens and closes: the model answers without one
-CLOSED = re.compile(r"\s*<think(ing)?>\s*</think(ing)?>\s*")
+CLOSED = re.compile(
+    r"\s*\S*?(think|thought|reason)\w*\W*?(/|end)\S*?(think|thought|reason)\S*\s*", re.IGNORECASE
+)
 RENDERING = threading.Lock()  # the date is fixed in a module of transformers
 
 
@@ -63,20 +67,15 @@ def read_tokenizer(
     read or disagrees with its file."""
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-    options = {"trust_remote_code": trust_remote_code} | (
-        {"config": config} if config is not None else {}
-    )
+    options = {"trust_remote_code": trust_remote_code}
+    options |= {"config": config} if config is not None else {}
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, **options)
-        if (
-            getattr(getattr(tokenizer, "backend_tokenizer", None), "fix_mistral_regex", None)
-            is False
-        ):
-            # transformers asks for it: these files hold a pattern that the model was not trained
-            # with
-            return AutoTokenizer.from_pretrained(
-                source, fix_mistral_regex=True, **options
-            ), "fix_mistral_regex"
+        backend = getattr(tokenizer, "backend_tokenizer", None)
+        if getattr(backend, "fix_mistral_regex", None) is False:
+            # transformers asks for it: the file holds a pattern that the model was not trained with
+            fixed = AutoTokenizer.from_pretrained(source, fix_mistral_regex=True, **options)
+            return fixed, "fix_mistral_regex"
         file = _tokenizer_file(source)
         if file is None or not (text := _first_difference(tokenizer, file)):
             return tokenizer, "its class"
@@ -88,9 +87,8 @@ def read_tokenizer(
     if left:
         raise ProbeError(
             f"{source}: transformers reads {text!r} otherwise than tokenizer.json (class "
-            f"{type(tokenizer).__name__}, and "
-            "PreTrainedTokenizerFast as well). Save the tokenizer again with the version of "
-            "transformers at hand"
+            f"{type(tokenizer).__name__}, and PreTrainedTokenizerFast as well). Save the tokenizer "
+            "again with the version of transformers at hand"
         )
     return by_file, "tokenizer.json"
 
@@ -122,6 +120,8 @@ def digest(tokenizer) -> str:
     tokens, chat template and its date."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     whole = backend.to_str() if backend is not None else sorted(tokenizer.get_vocab().items())
+    if backend is not None:  # without the padding and truncation of the last call
+        whole = whole[whole.index('"added_tokens"') :]
     flags = ("add_bos_token", "add_eos_token", "add_prefix_space", "split_special_tokens", "legacy")
     settings = [getattr(tokenizer, flag, None) for flag in flags]
     special = {name: str(token) for name, token in tokenizer.special_tokens_map.items()}
@@ -134,7 +134,7 @@ def digest(tokenizer) -> str:
 
 
 def user_turn(
-    tokens, prompt: str, system: str | None = None, examples: list[tuple[str, str]] | tuple = ()
+    tokens, prompt: str, system: str | None = None, examples: Sequence[tuple[str, str]] = ()
 ) -> str:
     """A prompt as the last user turn of the tokenizer's chat template, up to the place where
     answers begin, without the BOS token, which ``tokens`` adds, and without the blank that the
@@ -156,9 +156,8 @@ def turn_and_blank(tokens, prompt: str, system: str | None = None, examples=()) 
         turn with an answer     <user>Oslo?<end><assistant><|channel|>final<|message|>Zyxwvutsr<end>
     """
     turns = [("system", system)] if system is not None else []
-    turns += [
-        turn for user, assistant in examples for turn in (("user", user), ("assistant", assistant))
-    ]
+    for user, assistant in examples:
+        turns += [("user", user), ("assistant", assistant)]
     turns = [(role, _marked(tokens, text)) for role, text in (*turns, ("user", prompt))]
     begin = render(tokens.tokenizer, turns, add_generation_prompt=True)
     before, found, _ = render(tokens.tokenizer, [*turns, ("assistant", ANSWER)]).rpartition(ANSWER)
@@ -170,17 +169,15 @@ def turn_and_blank(tokens, prompt: str, system: str | None = None, examples=()) 
     if begin.startswith(before) and CLOSED.fullmatch(begin[len(before) :]):
         before = begin
     if not before.startswith(begin):
-        ends = begin[len(_common(begin, before)) :] or begin
+        ends = begin[len(os.path.commonprefix([begin, before])) :] or begin
         raise ProbeError(
             f"{name}: the chat template's generation prompt opens a thought, or is not how its "
-            "assistant turns begin (it ends in "
-            f"{ends[-60:]!r}): there is no place for an answer. Set a chat template without "
-            "thoughts "
-            f"(tokenizer.chat_template), or name the model without {IN_CHAT}"
+            f"assistant turns begin (it ends in {ends[-60:]!r}): there is no place for an answer. "
+            "Set a chat template without thoughts (tokenizer.chat_template), or name the model "
+            f"without {IN_CHAT}"
         )
-    marked = before.removeprefix(
-        "".join(tokens.tokenizer.convert_ids_to_tokens(tokens.start))
-    ).rstrip(" ")
+    bos = "".join(tokens.tokenizer.convert_ids_to_tokens(tokens.start))
+    marked = before.removeprefix(bos).rstrip(" ")
     text = marked.replace(OPEN, "").replace(CLOSE, "")
     tokens.pieces[text] = _pieces(marked)
     return text, before[len(before.rstrip(" ")) :]
@@ -193,9 +190,8 @@ def render(tokenizer, turns: list[tuple[str, str]], **options) -> str:
 
     template, name = getattr(tokenizer, "chat_template", None), tokenizer.name_or_path
     if not template:
-        raise ProbeError(
-            f"{name} has no chat template; name the model without {IN_CHAT}, or use chat=False"
-        )
+        hint = f"name the model without {IN_CHAT}, or use chat=False"
+        raise ProbeError(f"{name} has no chat template; {hint}")
     if "enable_thinking" in str(template):  # Qwen 3, SmolLM 3
         options["enable_thinking"] = False
     messages = [{"role": role, "content": text} for role, text in turns]
@@ -205,14 +201,6 @@ def render(tokenizer, turns: list[tuple[str, str]], **options) -> str:
     except Exception as error:  # jinja's, raised by the template itself
         why = " ".join(str(error).split())[:200]
         raise ProbeError(f"{name}: the chat template refuses these turns: {why}") from error
-
-
-def _common(left: str, right: str) -> str:
-    same = next(
-        (i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b),
-        min(len(left), len(right)),
-    )
-    return left[:same]
 
 
 def _marked(tokens, text: str) -> str:

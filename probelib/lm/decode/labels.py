@@ -18,6 +18,7 @@ candidates.
 import time
 from collections.abc import Mapping
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -142,7 +143,7 @@ def top_continuations(
     started = time.perf_counter()
     prompts = texts_of("prompts", [prompt] if isinstance(prompt, str) else prompt)
     labels = labels if isinstance(labels, Labels) else Labels(model, labels, end)
-    every, cost = range(len(labels.candidates)), {"forwarded_tokens": 0, "forwards": 0}
+    every, cost = range(len(labels.candidates)), dict[str, Any](forwarded_tokens=0, forwards=0)
     found, alone = [every] * len(prompts), [0] * len(prompts)
     if not model.encoder_decoder and model.choose_path() == "tree":
         ids = model.tokens.prompts(prompts)
@@ -159,7 +160,7 @@ def top_continuations(
     forwarded = np.add(alone, frame.attrs["each"])
     frame["forwarded_tokens"] = forwarded[frame["prompt"]]
     cost = {key: value + frame.attrs["cost"][key] for key, value in cost.items()}
-    cost |= {"trie_tokens": labels.nodes(), "seconds": time.perf_counter() - started}
+    cost["trie_tokens"], cost["seconds"] = labels.nodes(), time.perf_counter() - started
     frame.attrs = {"cost": cost}
     return frame
 
@@ -177,7 +178,7 @@ def _exact(model, prompts: list[str], labels: Labels, found: list, n: int) -> pd
     rows = model.logprobs(prompts, continuations, end=labels.end)
     frame["label_logprob"] = rows["logprob"] + (rows["eos_logprob"] if labels.end else 0)
     top = frame.groupby(["prompt", "c"])["label_logprob"].transform("max")
-    share = np.exp(frame["label_logprob"] - top)
+    share: pd.Series = np.exp(frame["label_logprob"] - top)  # type: ignore[assignment]
     frame["logprob"] = top + np.log(share.groupby([frame["prompt"], frame["c"]]).transform("sum"))
     frame["candidate"] = [labels.candidates[c] for c in frame["c"]]
     best = frame.loc[frame.groupby(["prompt", "c"])["label_logprob"].idxmax()]

@@ -19,6 +19,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from types import SimpleNamespace
+from typing import NoReturn
 
 import numpy as np
 
@@ -132,7 +133,7 @@ class Served(Model):
             self._fault(f"{token[:40]!r} is not in the tokenizer of {self.model_name}")
         return found
 
-    def _fault(self, what: str):
+    def _fault(self, what: str) -> NoReturn:
         raise ProbeError(
             f"{self.url} ({self.card.get('owned_by')}): {what}. Its scores would be wrong; use a "
             "server with echo and logprobs in /completions (vLLM, SGLang), or load the model here"
@@ -214,7 +215,7 @@ class Served(Model):
         """tokens, token_logprobs and top_logprobs of a choice, of equal length."""
         found = choice.get("logprobs")
         names = ("tokens", "token_logprobs", "top_logprobs")
-        columns = [found.get(name) if isinstance(found, dict) else None for name in names]
+        columns: list = [found.get(name) if isinstance(found, dict) else None for name in names]
         if not all(isinstance(column, list) for column in columns):
             self._fault(f"it returns no log-probabilities of the prompt, only {str(found)[:80]}")
         sizes, texts = [*map(len, columns)], all(isinstance(token, str) for token in columns[0])
@@ -239,7 +240,7 @@ class Served(Model):
             top = top if isinstance(top, dict) else {}
             if not top or not all(map(_is_logprob, [value, *top.values()])):
                 self._fault(f"{str(value)[:40]!r} or {str(top)[:80]!r} is no log-probability")
-            most = max(top, key=top.get)
+            most = max(top, key=lambda token: top[token])
             if value > top[most] + 1e-3:
                 self._fault("a token is more probable than the most probable one: they are shifted")
             best.append(token if token >= 0 and value >= top[most] else self.id(most))
