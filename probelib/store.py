@@ -33,6 +33,7 @@ from probelib.errors import ProbeError
 from probelib.lm.version import check_unchanged, scoring
 
 REQUESTED = ["model", "relation", "fact", "prompt"]
+KEYED = ("relation", "fact", "prompt", "text")
 SCORES = [*REQUESTED, "candidate", "label", "n_tokens", "logprob", "token_logprobs", "greedy"]
 SCORES += ["eos_logprob", "greedy_text", "greedy_done", "note"]
 tqdm.monitor_interval = 0  # no thread: if it cannot start for lack of memory, Python waits forever
@@ -160,7 +161,7 @@ def search(model, prompts: pd.DataFrame, spaces: dict, folder, end: bool = True,
     }
     searched = list(zip(prompts["space"].map(digests), prompts["wanted"], strict=True))
     prompts = prompts.assign(searched=pd.Series(searched, prompts.index, dtype=object))
-    options, keyed = {"end": end, "method": method}, ("prompt", "text", "searched")
+    options, keyed = {"end": end, "method": method}, (*KEYED, "searched")
     return collect(model, parts(model, prompts, None, folder, "search", options, keyed), compute)
 
 
@@ -178,7 +179,7 @@ def parts(
     folder: str | Path,
     verb: str,
     options: dict,
-    keyed: tuple[str, ...] = ("relation", "fact", "prompt", "text"),
+    keyed: tuple[str, ...] = KEYED,
 ) -> list[Part]:
     """One part per relation, each with its key.
 
@@ -232,7 +233,7 @@ def collect(
         written[part.path] = write(part, frame, {"cost": cost, "model": model.describe()})
     if missing and model.identity() != before:
         for part in missing:
-            part.path.with_suffix(".json").unlink()
+            part.path.with_suffix(".json").unlink(missing_ok=True)
         raise ProbeError(
             f"{model.name} was changed while it was scored; the scores are not kept. Score it again"
         )

@@ -134,7 +134,6 @@ class LM(Model):
 
     path: str | None = None
     why = ""
-    own_head = False  # after loading: the files hold a head that config.json ties to the embeddings
 
     def __init__(self, name: str, folder: Any, adapter: Path | None = None, **options):
         """``options``: quantize, quantization, device, dtype, device_map, trust_remote_code, as in
@@ -251,7 +250,6 @@ class LM(Model):
             "path": self.path,
             "why": self.why,
             "unused_weights": self.unused_weights,
-            "own_head": self.own_head,
             "device_name": self._device_name(),
             "probe": self.probe,
         }

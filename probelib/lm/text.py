@@ -19,6 +19,7 @@ import json
 import os
 import re
 import threading
+import warnings
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import chain
@@ -91,6 +92,18 @@ def read_tokenizer(
             "again with the version of transformers at hand"
         )
     return by_file, "tokenizer.json"
+
+
+def warn_of_its_file(tokenizer) -> None:
+    """Warn if a tokenizer that somebody made reads texts otherwise than its folder's own file."""
+    folder = str(getattr(tokenizer, "name_or_path", ""))
+    file = _tokenizer_file(folder) if Path(folder).is_dir() else None
+    if file and (text := _first_difference(tokenizer, file)):
+        warnings.warn(
+            f"the tokenizer reads {text!r} otherwise than {file}: transformers drops parts of some "
+            "files. lm.load(folder).tokenizer is the file's",
+            stacklevel=4,
+        )
 
 
 def _tokenizer_file(source: str | Path) -> Path | None:

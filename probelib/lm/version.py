@@ -65,11 +65,6 @@ def check_unchanged() -> None:
         )
 
 
-def source_digest(folder: Path) -> str:
-    """16 hex digits of the code below ``folder``, ``NO_SCORES`` aside."""
-    return _digest(_sources(folder))
-
-
 def _digest(sources: dict[str, bytes]) -> str:
     sha = hashlib.sha256()
     for name, content in sources.items():

@@ -9,7 +9,7 @@ import pytest
 import torch
 import transformers as hf
 from peft import LoraConfig, get_peft_model
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from probelib import lm
@@ -158,54 +158,10 @@ def test_the_experts_of_a_mixture_are_packed_in_4_bits(tmp_path):
     assert together["logprob"][1] == pytest.approx(score(model), abs=1e-4)
 
 
-def test_a_head_of_its_own_beside_tied_embeddings_is_recorded(folder, tmp_path):
-    """transformers keeps the head of the files, whatever config.json says: it scores, and it is
-    said."""
-    model = lm.load(changed(folder, tmp_path / "own", tie_word_embeddings=True))
-    with pytest.warns(UserWarning, match="the files hold another head"):
-        assert score(model) == score(lm.load(folder))
-    assert model.describe()["own_head"] and not lm.load(folder).describe()["own_head"]
-
-
 def test_weights_stored_in_a_way_that_cannot_be_read_here_are_named(folder, tmp_path):
     stored = {"quant_method": "gptq", "group_size": 128, "bits": 4}
     with pytest.raises(ProbeError, match="stored as gptq"):
         score(lm.load(changed(folder, tmp_path / "copy", quantization_config=stored)))
-
-
-def test_mxfp4_experts_are_unpacked_on_a_cpu_and_recorded(tmp_path):
-    """GPT-OSS as it is published. By hand: two numbers per byte, the low half first; 32 share a
-    power of two."""
-    config = hf.GptOssConfig(
-        **tiny.DECODERS["gpt_oss"]().to_dict() | {"vocab_size": len(tiny.tokenizer())}
-    )
-    whole = tiny.folder(tmp_path / "whole", config)
-    stored = {
-        "quant_method": "mxfp4",
-        "modules_to_not_convert": ["lm_head", "self_attn", "router", "embed_tokens"],
-    }
-    copy = changed(whole, tmp_path / "mxfp4", quantization_config=stored)
-    tensors, by_name = (
-        load_file(copy / "model.safetensors"),
-        dict(hf_model(whole).named_parameters()),
-    )
-    values, chance = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6]), torch.Generator().manual_seed(0)
-    for name in [name for name in tensors if name.endswith(("gate_up_proj", "down_proj"))]:
-        n, inner, outer = tensors.pop(name).shape  # as computed; stored with both axes exchanged
-        size = (n, outer, inner // 32, 16)
-        blocks = torch.randint(256, size, generator=chance, dtype=torch.uint8)
-        scales = torch.randint(122, 126, size[:3], generator=chance, dtype=torch.uint8)
-        tensors |= {f"{name}_blocks": blocks, f"{name}_scales": scales}
-        four_bits = torch.stack([blocks & 15, blocks >> 4], dim=-1).flatten(-2).long()
-        numbers = torch.cat([values, -values])[four_bits] * torch.exp2(scales[..., None] - 127.0)
-        by_name[name].data = numbers.reshape(n, outer, inner).transpose(1, 2).contiguous()
-    save_file(tensors, copy / "model.safetensors", metadata={"format": "pt"})
-    model = lm.load(copy)
-    about, loaded = model.describe(), dict(model.hf_model.named_parameters())
-    assert (about["quantize"], about["packed"]) == ("mxfp4", False)
-    assert loaded.keys() == by_name.keys() and np.isfinite(score(model))
-    for name, tensor in by_name.items():
-        torch.testing.assert_close(loaded[name], tensor)
 
 
 def test_weights_that_the_model_would_not_use_are_an_error(folder, tmp_path):
@@ -321,14 +277,6 @@ def test_a_name_asks_every_question_in_chat(folder, chatty):
         lm.load(f"{folder}@chat").logprobs("Oslo?", " Norway")
 
 
-def test_control_tokens_in_a_label_are_text(folder):
-    model = lm.load(folder)
-    assert (
-        model.eos not in model.tokens.continuation(" a</s>")
-        and model.eos in model.tokens.encode([" a</s>"])[0]
-    )
-
-
 def test_sentencepiece_continuations_behind_a_bracket_and_a_line_break():
     """Metaspace puts a blank before every text: a continuation without a blank has none, and tokens
     that differ from those of the joined text are flagged."""
@@ -410,32 +358,6 @@ def test_counts_of_forwarded_tokens_per_path():
             scores[path] = np.concatenate(logprobs)
             assert cost["forwarded_tokens"] == expected[path]
             assert np.abs(scores[path] - scores[paths[0]]).max() < 1e-4
-
-
-def test_bamba_and_rwkv_repeat_the_state_of_a_prompt():
-    """Bamba counts positions from 0 behind a cache if none are given; RWKV's state is a list of
-    tensors."""
-    words = {"vocab_size": len(tiny.tokenizer())}
-    mamba = {
-        "mamba_n_heads": 8,
-        "mamba_d_head": 16,
-        "mamba_d_state": 16,
-        "mamba_expand": 2,
-        "attn_layer_indices": [1],
-    }
-    for config in (
-        hf.BambaConfig(**tiny.GROUPED | words | mamba),
-        hf.RwkvConfig(**words, hidden_size=64, num_hidden_layers=2, attention_hidden_size=64),
-    ):
-        model = lm.load(tiny.build(config), tiny.tokenizer())
-        contexts, branches = (
-            [[5, 6, 7, 8], [9, 5]],
-            [(0, (3, 4, 6, 9)), (1, (8, 3)), (0, (7,)), (1, (8, 3, 5))],
-        )
-        alone, repeated = (
-            score_by(model, path, contexts, branches, 512)[0] for path in ("alone", "repeated")
-        )
-        assert np.abs(np.concatenate(alone) - np.concatenate(repeated)).max() < 1e-4
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from safetensors.torch import load_file, save_file
 from probelib import lm
 from probelib.errors import ProbeError
 from probelib.lm import families, names
-from probelib.lm.internals import cpu
 from probelib.lm.internals.weights import refuse_offload
 from probelib.lm.selfcheck import failures
 from probelib.lm.tree import score_tree
@@ -144,23 +143,6 @@ def test_a_generation_config_changes_no_text(folder, t5, tmp_path):
         assert steps(one)["probability"].tolist() == steps(other)["probability"].tolist()
 
 
-def test_a_decoder_may_be_told_elsewhere_what_it_begins_with(t5, tmp_path):
-    folder = shutil.copytree(t5.folder, tmp_path / "t5")
-    for name, change in (
-        ("config.json", lambda told: told.pop("decoder_start_token_id")),
-        ("generation_config.json", lambda told: told.update(decoder_start_token_id=0)),
-    ):
-        told = json.loads((folder / name).read_text())
-        change(told)
-        (folder / name).write_text(json.dumps(told))
-    asked = ["Where is Paris?"], [["France", "Spain"]]
-    pd.testing.assert_frame_equal(lm.load(folder).logprobs(*asked), t5.logprobs(*asked))
-    told.pop("decoder_start_token_id")
-    (folder / name).write_text(json.dumps(told))
-    with pytest.raises(ProbeError, match="decoder_start_token_id"):
-        lm.load(folder).logprobs(*asked)
-
-
 def verbs(one, text, word=" a"):
     """Every verb that reads ``text``."""
     return (
@@ -231,17 +213,6 @@ def test_end_of_sequence_after_the_answer(model):
     assert np.isnan(model.logprobs([PROMPT], [[" Paris"]]).iloc[0]["eos_logprob"])
 
 
-def test_t5_prompts_go_to_the_encoder_and_answers_have_no_blank(t5):
-    rows = {
-        path: t5.logprobs([PROMPT, "Rome"], [[" Paris", " Lima"], [" Oslo"]], path=path)[
-            "logprob"
-        ].tolist()
-        for path in ("tree", "plain")
-    }
-    assert rows["tree"] == pytest.approx(rows["plain"], abs=1e-4)
-    assert t5.tokens.continuation(" Paris") == t5.tokens.continuation("Paris")
-
-
 def test_an_unknown_architecture_that_ignores_masks_takes_the_plain_path(folder):
     """The self-check refuses a packed row that answers otherwise, and a model that raises on it."""
     one = lm.load(folder)
@@ -281,27 +252,6 @@ def test_eight_bits_take_the_tree_although_a_step_tips_over():
         for path in ("tree", "plain")
     )
     assert np.abs(tree - plain).max() <= 0.1 and np.mean(np.abs(tree - plain) > 1e-4) < 0.02
-
-
-@pytest.mark.parametrize(("part", "window"), [("blocks", 4096), ("shared", None)])
-def test_attention_in_parts_is_checked_before_it_is_trusted(tmp_path, monkeypatch, part, window):
-    """Keys of one part are a place off: nothing else goes this way. Also with a window."""
-    size = tiny.GROUPED | {
-        "vocab_size": len(tiny.tokenizer(bos=True)),
-        "max_position_embeddings": 8192,
-    }
-    config = hf.MistralConfig(**size, sliding_window=window, bos_token_id=0, eos_token_id=1)
-    one, flash = lm.load(tiny.folder(tmp_path, config)), cpu.flash
-
-    def shifted(query, key, *rest, **options):
-        hit = (
-            query.shape[2] == cpu.QUERIES if part == "blocks" else options["attn_mask"] is None
-        )  # all see them
-        return flash(query, key.roll(1, 2) if hit else key, *rest, **options)
-
-    assert agrees(one)
-    monkeypatch.setattr(cpu, "flash", shifted)
-    assert not agrees(one)
 
 
 def test_a_window_that_no_sequence_of_the_check_would_reach_is_checked(tmp_path, monkeypatch):
@@ -448,14 +398,6 @@ def test_quantized_models_are_really_quantized(folder, quantize, options):
     assert rows["logprob"][2] == pytest.approx(alone, abs=0.02)
 
 
-def test_four_bit_computes_in_the_models_precision(folder):
-    """bitsandbytes' default is float32, which takes a GPU two to three times as long."""
-    for dtype, options in (("bfloat16", {}), ("float16", {"bnb_4bit_compute_dtype": "float16"})):
-        one = lm.load(folder, quantize="4bit", dtype="bfloat16", **options)
-        layers = [each for each in one.hf_model.modules() if hasattr(each, "compute_dtype")]
-        assert {each.compute_dtype for each in layers} == {getattr(torch, dtype)}
-
-
 def test_what_was_fetched_is_known_by_the_names_of_its_blobs(folder, tmp_path):
     """Hugging Face keeps snapshots of links to files that are named by their contents; these are
     not read."""
@@ -595,26 +537,6 @@ def test_a_lack_of_the_computers_own_memory_is_named(folder, error):
         one.logprobs([PROMPT], [[" Paris"]])
 
 
-@pytest.mark.parametrize("special", ["pad_token", "eos_token"])
-def test_a_special_token_that_the_model_lacks(special, tmp_path):
-    """Added to the tokenizer and not to the embeddings: nothing is padded with it, and nothing ends
-    with it."""
-    one, tokenizer = lm.load(tiny.folder(tmp_path)), tiny.tokenizer()
-    tokenizer.add_special_tokens({special: "<|new|>"})
-    tokenizer.save_pretrained(tmp_path)
-    one.path = "plain"
-    if special == "pad_token":
-        assert len(one.generate([PROMPT, "Rome"], max_new_tokens=3)) == 2
-    else:
-        for ask in (
-            lambda: one.logprobs([PROMPT], [[" Paris"]], end=True),
-            lambda: one.generate([PROMPT]),
-            lambda: one.top_continuations(PROMPT, {"a": [" Paris"]}, 1),
-        ):
-            with pytest.raises(ProbeError, match=r"contains the token '<\|new\|>'"):
-                ask()
-
-
 def test_memory_is_estimated_before_loading(folder):
     """Weights in float32: four bytes each; in 4 bit the layers take an eighth of that, the
     embeddings what they took."""
@@ -624,26 +546,6 @@ def test_memory_is_estimated_before_loading(folder):
     )
     assert lm.load(folder, dtype="bfloat16").memory == full.memory // 2
     assert lm.load(folder, quantize="4bit").memory == full.memory - round(3.5 * full.n_parameters)
-
-
-def test_files_may_hold_masks_and_second_copies_which_are_no_parameters(tmp_path, folder):
-    """Pythia's files hold each layer's causal mask, GPT-2's as numbers; Mistral's the weights once
-    more under other names."""
-    copy = shutil.copytree(folder, tmp_path / "copy")
-    tensors = load_file(copy / "model.safetensors")
-    masks = {
-        f"gpt_neox.layers.{n}.attention.bias": torch.ones(1, 1, 512, 512, dtype=torch.bool)
-        for n in range(2)
-    }
-    masks["h.0.attn.bias"] = torch.ones(1, 1, 256, 256)
-    save_file(
-        {f"layers.{name}": tensor for name, tensor in tensors.items()},
-        copy / "consolidated.safetensors",
-    )
-    save_file(tensors | masks, copy / "model.safetensors", {"format": "pt"})
-    one, four = lm.load(folder), lm.load(copy, quantize="4bit")
-    assert (four.n_parameters, lm.load(copy).memory) == (one.n_parameters, one.memory)
-    assert four.logprobs([PROMPT], [[" Paris"]])["logprob"][0] < 0
 
 
 def test_a_model_that_is_not_here_is_one_message_without_a_network(monkeypatch):

@@ -4,7 +4,6 @@ again."""
 import os
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from probelib import ProbeError, grapheval, lm
@@ -12,7 +11,6 @@ from probelib.lm import partners
 from probelib.lm.internals.memory import parameters
 from probelib.lm.names import with_base
 from probelib.runner import cli, preflight
-from probelib.store import score
 from tests.lm import tiny
 
 
@@ -39,32 +37,6 @@ def test_a_folder_goes_by_its_last_two_names(runs):
     assert one.folder == runs / "run-7" / "checkpoint-1" and one.name == "run-7/checkpoint-1"
     assert lm.load(paths[0]).name == one.name == one.identity()["model"]
     assert str(runs) not in str(one.describe())
-
-
-def test_a_name_begins_with_no_underscore(tmp_path):
-    """Matplotlib leaves such names out of its legends."""
-    place = str(tiny.folder(tmp_path / "mine" / "_runs" / "_last" / "checkpoint-1"))
-    assert (
-        lm.short_names(place)
-        == "mine/_runs/_last/checkpoint-1"
-        == lm.load("mine/_runs/_last/checkpoint-1").name
-    )
-    assert (
-        lm.short_names("mine/_runs/_last/checkpoint-1")
-        == lm.load(place).name
-        == "mine/_runs/_last/checkpoint-1"
-    )
-
-
-def test_what_was_fetched_keeps_its_id(tmp_path):
-    folder = tiny.folder(tmp_path / "models--EleutherAI--pythia-70m" / "snapshots" / "a39f36b")
-    assert lm.load(folder).name == lm.short_names(str(folder)) == "EleutherAI/pythia-70m"
-
-
-def test_other_models_keep_their_names():
-    for name in ("atlas-neox-2.4m", "EleutherAI/pythia-160m", "gpt@http://x/v1", "", None, []):
-        assert lm.short_names(name) == name
-    assert lm.short_names(["a"], None, "b/c", []) == [["a"], None, "b/c", []]
 
 
 def test_a_served_model_goes_by_its_name_and_its_server(runs):
@@ -131,13 +103,6 @@ def test_a_tuned_model_may_have_a_display_name(runs):
     assert lm.load("new").folder == runs / "run-7" / "checkpoint-2"
 
 
-def test_a_hub_id_is_no_folder_of_that_ending(runs):
-    os.makedirs(runs / "models" / "EleutherAI")
-    os.symlink(runs / "run-7" / "checkpoint-2", runs / "models" / "EleutherAI" / "pythia-70m")
-    with pytest.raises(ProbeError, match="have the same display name 'EleutherAI/pythia-70m'"):
-        lm.short_names(["EleutherAI/pythia-70m"], [f"{runs}/models/EleutherAI/pythia-70m"])
-
-
 def test_a_folder_here_is_not_taken_for_one_of_that_name(runs, monkeypatch):
     monkeypatch.chdir(runs)
     assert (
@@ -175,16 +140,6 @@ def test_a_name_in_chat(runs, monkeypatch):
     assert parameters(chat) == parameters(base)
     monkeypatch.chdir(runs)  # the command line makes the folder absolute and keeps the ending
     assert cli._absolute("run-7/checkpoint-1@chat") == f"{runs}/run-7/checkpoint-1@chat"
-
-
-def test_pairs_of_tuned_models_and_their_bases():
-    models, tuned = ["a", "b", "c-chat"], ["a-it", "x=b", "y=b", "z-it", "c-chat"]
-    assert partners.pairs_with_base(models, tuned) == [
-        ("a-it", "a"),
-        ("x", "b"),
-        ("y", "b"),
-    ]  # none is its own base
-    assert [partners.tuned_of(name, tuned) for name in models] == ["a-it", "x", None]
 
 
 def test_graph_eval_prompts_each_own_model_or_its_partner(runs):
@@ -227,13 +182,18 @@ def test_a_run_takes_names_with_equals_signs_and_relative_lists(runs, monkeypatc
     preflight.check(settings)
 
 
-def test_scores_say_the_short_name_and_are_found_by_either(runs, tmp_path):
-    prompts = pd.DataFrame({"relation": ["P36"], "fact": ["f"], "prompt": ["p"], "text": ["a b c"]})
-    candidates = pd.DataFrame({"fact": ["f", "f"], "candidate": ["x", "y"], "label": ["d", "e"]})
-    path = runs / "run-7" / "checkpoint-1"
-    lm.short_names(str(path))
-    rows = score(lm.load(path), prompts, candidates, tmp_path / "scores")
-    assert set(rows["model"]) == {"run-7/checkpoint-1"}
-    parts = set((tmp_path / "scores").rglob("*.parquet"))
-    score(lm.load("run-7/checkpoint-1"), prompts, candidates, tmp_path / "scores")
-    assert set((tmp_path / "scores").rglob("*.parquet")) == parts
+def test_display_names_of_folders_and_others(tmp_path):
+    """Matplotlib leaves names that begin with an underscore out of its legends."""
+    for place, name in (
+        ("mine/_runs/_last/checkpoint-1", "mine/_runs/_last/checkpoint-1"),
+        ("models--EleutherAI--pythia-70m/snapshots/a39f36b", "EleutherAI/pythia-70m"),
+    ):
+        folder = str(tiny.folder(tmp_path / place))
+        assert lm.short_names(folder) == name == lm.load(folder).name
+        assert lm.short_names(name) == name  # a cell may run twice
+    for name in ("atlas-neox-2.4m", "EleutherAI/pythia-160m", "gpt@http://x/v1", "", None, []):
+        assert lm.short_names(name) == name
+    models, tuned = ["a", "b", "c-chat"], ["a-it", "x=b", "y=b", "z-it", "c-chat"]
+    pairs = [("a-it", "a"), ("x", "b"), ("y", "b")]  # none is its own base
+    assert partners.pairs_with_base(models, tuned) == pairs
+    assert [partners.tuned_of(name, tuned) for name in models] == ["a-it", "x", None]

@@ -117,16 +117,15 @@ class Labels:
 
 
 def top_continuations(
-    model, prompt: str | list[str], labels, n: int, end: bool = True, method: str = "best_first",
-    width: int | None = None,
-) -> pd.DataFrame:  # fmt: skip
+    model, prompt: str | list[str], labels, n: int, end: bool = True, method: str = "best_first"
+) -> pd.DataFrame:
     """The ``n`` most probable candidates after a prompt, best first; one row per candidate.
 
     prompt   a text, or several, which are searched together
     labels   {candidate: [its labels, with their leading blank]}, or a ``Labels`` (to search again)
     end      see ``Labels``
-    method   "best_first": exact; "beam": the paper's constrained beam of ``width`` (default n), no
-             length normalization
+    method   "best_first": exact; "beam": the paper's constrained beam of width n, no length
+             normalization
 
     columns  prompt (index), candidate, logprob (nats; log of the sum over all its labels), label
              (its most probable one), label_logprob, forwarded_tokens (for this prompt alone)
@@ -137,8 +136,8 @@ def top_continuations(
     """
     if method not in ("best_first", "beam"):
         raise ProbeError(f"method is {method!r}; allowed: best_first, beam")
-    if min(n, width or n) < 1:
-        raise ProbeError(f"n={n}, width={width}: each must be 1 or more")
+    if n < 1:
+        raise ProbeError(f"n={n}: it must be 1 or more")
     needs_generator(model, "a search for labels")
     started = time.perf_counter()
     prompts = texts_of("prompts", [prompt] if isinstance(prompt, str) else prompt)
@@ -149,11 +148,9 @@ def top_continuations(
         ids = model.tokens.prompts(prompts)
         for text, i in zip(prompts, ids, strict=True):
             check_length(model, text, len(i) + labels.longest - 1)
-        width, read = width or n, lambda logprobs: list(logprobs.cpu().numpy())
-        if method == "beam":
-            start, rows, new = lambda *end: _beam(labels, width, *end), 64, width * labels.length
-        else:
-            start, rows, new = lambda *end: _best_first(labels, n, *end), 1, 0
+        read, beam = lambda logprobs: list(logprobs.cpu().numpy()), method == "beam"
+        start = lambda *end: (_beam if beam else _best_first)(labels, n, *end)
+        rows, new = (64, n * labels.length) if beam else (1, 0)
         run = lambda budget: run_searches(model.hf_model, ids, start, read, rows, new, budget)
         found, alone, cost = model.retry_on_oom(run)
     frame = _exact(model, prompts, labels, [sorted(candidates) for candidates in found], n)

@@ -9,7 +9,7 @@ from pathlib import Path
 from probelib import files
 from probelib.errors import ProbeError, unknown
 from probelib.lm.gguf import gguf_file, is_gguf, unpacked
-from probelib.lm.internals.memory import check_weights, weight_files
+from probelib.lm.internals.memory import check_weights, read_header, weight_files
 from probelib.lm.names import CHECKPOINTS, PATHS, is_folder, is_id, organisms, split_revision
 from probelib.paths import PACKAGE
 
@@ -62,6 +62,7 @@ def base_of(folder: Path, trust_remote_code: bool) -> tuple[Path, Path | None]:
         raise ProbeError(
             f"{folder} has no adapter_model.safetensors; pickled adapters (*.bin) are never loaded"
         )
+    read_header(folder / "adapter_model.safetensors")  # an error where it is damaged
     try:
         saved = json.loads(file.read_text(encoding="utf-8"))
         base, revision = str(saved["base_model_name_or_path"]), saved.get("revision")

@@ -29,6 +29,7 @@ class InMemory(LM):
     def __init__(self, hf_model, tokenizer, name: str | None = None):
         if tokenizer is None or isinstance(tokenizer, str):
             raise ProbeError("a model in memory needs its tokenizer: load(hf_model, tokenizer)")
+        text.warn_of_its_file(tokenizer)
         hf_model = getattr(hf_model, "_orig_mod", hf_model)  # of torch.compile
         if hasattr(hf_model, "get_base_model"):  # peft
             if any(config.is_prompt_learning for config in hf_model.peft_config.values()):

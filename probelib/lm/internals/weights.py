@@ -117,7 +117,6 @@ def load_weights(model):
         ) from error
     _refuse_missing(model, report)
     _refuse_unused(model, report["unexpected_keys"])
-    _note_own_head(model, hf_model)
     if model.adapter:
         _apply_adapter(model, hf_model)
     if _packs_experts(model):
@@ -297,27 +296,6 @@ def _refuse_unused(model, names) -> None:
     if needed:
         said = f"{len(needed)} weights are not used: {', '.join(needed[:5])}"
         warnings.warn(f"{model.name}: {said}", stacklevel=2)
-
-
-def _note_own_head(model, hf_model) -> None:
-    """Set ``model.own_head``: whether the files hold a head of their own although config.json ties
-    it to the embeddings. transformers keeps such a head, and it is the one that scores."""
-    parts = hf_model.get_output_embeddings(), hf_model.get_input_embeddings()
-    head, embeddings = (getattr(part, "weight", None) for part in parts)
-    tied = getattr(hf_model.config.get_text_config(), "tie_word_embeddings", False)
-    model.own_head = bool(
-        tied
-        and head is not None
-        and embeddings is not None
-        and head.shape == embeddings.shape
-        and head is not embeddings
-    )
-    if model.own_head:
-        warnings.warn(
-            f"{model.name}: its configuration ties the head to the embeddings, and the files hold "
-            "another head, which scores",
-            stacklevel=2,
-        )
 
 
 def refuse_bidirectional(model, hf_model) -> None:
