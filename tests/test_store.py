@@ -263,3 +263,8 @@ def test_another_process_that_writes_the_same_part_just_now_does_no_harm(tmp_pat
         pytest.warns(UserWarning, match="damaged"),
     ):
         store.read([part])
+
+
+def test_the_gap_before_a_label_belongs_to_the_key(model, asked, tmp_path):
+    blank, line = (store.score(model, *asked, tmp_path, gap=gap) for gap in (" ", "\n"))
+    assert blank["logprob"][0] != line["logprob"][0] and len(bytes_of(tmp_path)) == 6

@@ -20,7 +20,8 @@ import os
 import re
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
@@ -51,6 +52,7 @@ OPEN, CLOSE = "\uf8e0", "\uf8e1"
 CLOSED = re.compile(
     r"\s*\S*?(think|thought|reason)\w*\W*?(/|end)\S*?(think|thought|reason)\S*\s*", re.IGNORECASE
 )
+SECONDS = 30  # most of one rendering
 RENDERING = threading.Lock()  # the date is fixed in a module of transformers
 
 
@@ -58,6 +60,17 @@ class _Day(datetime):
     @classmethod
     def now(cls, tz=None):
         return DAY.replace(tzinfo=tz)
+
+
+@contextmanager
+def no_panic(what: object) -> Iterator[None]:
+    """Context manager: a panic of the Rust library, which is no ``Exception``, is a ProbeError."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise ProbeError(f"{what}: the tokenizer cannot read this text: {error}") from error
 
 
 def read_tokenizer(
@@ -123,8 +136,9 @@ def _first_difference(tokenizer, file: Path) -> str:
     raw = Tokenizer.from_file(str(file))
     raw.no_truncation()
     raw.no_padding()
-    theirs = tokenizer(list(TEXTS), add_special_tokens=False)["input_ids"]
-    ours = [raw.encode(text, add_special_tokens=False).ids for text in TEXTS]
+    with no_panic(file):
+        theirs = tokenizer(list(TEXTS), add_special_tokens=False)["input_ids"]
+        ours = [raw.encode(text, add_special_tokens=False).ids for text in TEXTS]
     return next((text for text, a, b in zip(TEXTS, theirs, ours, strict=True) if a != b), "")
 
 
@@ -207,13 +221,22 @@ def render(tokenizer, turns: list[tuple[str, str]], **options) -> str:
         raise ProbeError(f"{name} has no chat template; {hint}")
     if "enable_thinking" in str(template):  # Qwen 3, SmolLM 3
         options["enable_thinking"] = False
-    messages = [{"role": role, "content": text} for role, text in turns]
-    try:
-        with RENDERING, mock.patch.object(chat_template_utils, "datetime", _Day):
-            return tokenizer.apply_chat_template(messages, tokenize=False, **options)
-    except Exception as error:  # jinja's, raised by the template itself
-        why = " ".join(str(error).split())[:200]
-        raise ProbeError(f"{name}: the chat template refuses these turns: {why}") from error
+    messages, found = [{"role": role, "content": text} for role, text in turns], list[Any]()
+
+    def work() -> None:
+        try:
+            found.append(tokenizer.apply_chat_template(messages, tokenize=False, **options))
+        except Exception as error:  # jinja's, raised by the template itself
+            found.append(error)
+
+    with RENDERING, mock.patch.object(chat_template_utils, "datetime", _Day):
+        rendering = threading.Thread(target=work, daemon=True)  # its loops may have no end
+        rendering.start()
+        rendering.join(SECONDS)
+    if not found or isinstance(found[0], Exception):
+        why = " ".join(str(found[0]).split())[:200] if found else f"more than {SECONDS} seconds"
+        raise ProbeError(f"{name}: the chat template refuses these turns: {why}")
+    return found[0]
 
 
 def _marked(tokens, text: str) -> str:

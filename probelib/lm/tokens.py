@@ -17,7 +17,7 @@ from itertools import chain
 import numpy as np
 
 from probelib.errors import ProbeError
-from probelib.lm.text import ANSWER, prompt_ids, turn_and_blank, user_turn
+from probelib.lm.text import ANSWER, no_panic, prompt_ids, turn_and_blank, user_turn
 
 # a blank after anything but white space, as vocabularies write it: plain, in bytes, by
 # SentencePiece
@@ -226,7 +226,8 @@ class Tokens:
         control tokens in the texts ("<|endoftext|>") are recognized, as chat templates need it;
         otherwise they are text."""
         options = {"add_special_tokens": add_special_tokens, "return_attention_mask": False}
-        ids = self.tokenizer(texts, **options, split_special_tokens=not control)["input_ids"]
+        with no_panic(self.tokenizer.name_or_path):
+            ids = self.tokenizer(texts, **options, split_special_tokens=not control)["input_ids"]
         for text, i in zip(texts, ids, strict=True):
             self.check(text, i)
         return ids

@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 from probelib import lm
 from probelib.errors import ProbeError
 from probelib.lm import families, names
+from probelib.lm.internals.memory import measured
 from probelib.lm.internals.weights import refuse_offload
 from probelib.lm.selfcheck import failures
 from probelib.lm.tree import score_tree
@@ -617,3 +618,28 @@ INPUTS = [  # (what is asked of the model or its folder, words of the message)
 def test_bad_input_is_named(model, folder, tmp_path, ask, words):
     with pytest.raises(ProbeError, match=words):
         ask(model, folder, tmp_path)
+
+
+def test_the_meter_sees_time_and_memory(model):
+    ask = lambda work: measured(model.device, work)
+    idle, busy = ask(lambda: None), ask(lambda: bytearray(300_000_000))
+    assert 0 <= idle["seconds"] < 1 and busy["peak_bytes"] > 300_000_000
+    assert busy["peak_bytes"] - idle["peak_bytes"] > 150_000_000
+    assert ask(lambda: None)["peak_bytes"] < busy["peak_bytes"]  # the mark begins anew each time
+
+
+def test_one_new_token_is_the_best_of_the_vocabulary():
+    """Any number of next tokens from one forward: the same as a beam of one step, in the order of
+    their log-probabilities."""
+    one, prompts = lm.load("atlas-gpt2-0.6m"), ["The capital of France is", "Lima is"]
+    rows = one.generate(prompts, max_new_tokens=1, beams=5, returned=5)
+    by_prompt = rows.groupby("prompt")["logprob"]
+    assert by_prompt.size().tolist() == [5, 5] and by_prompt.is_monotonic_decreasing.all()
+    greedy = one.generate(prompts, max_new_tokens=2)["text"]
+    best = rows[rows["rank"] == 0]["text"]
+    assert all(text.startswith(first) for text, first in zip(greedy, best, strict=True))
+    own = rows[rows["prompt"] == 1].reset_index()
+    scored = one.logprobs(prompts[1], own["text"].tolist()).query("n_tokens == 1")
+    assert scored["logprob"].tolist() == pytest.approx(
+        own["logprob"][scored.index].tolist(), abs=1e-4
+    )

@@ -263,6 +263,17 @@ def test_an_answer_stands_where_the_template_writes_it(name):
     assert ids == expected[: len(ids)] and ids.count(1) == (name == "with BOS")
 
 
+def test_a_template_without_an_end_and_a_regex_that_panics_are_errors(monkeypatch):
+    monkeypatch.setattr(text, "SECONDS", 0.01)
+    loops = "{% for a in range(2000) %}{% for b in range(2000) %}{% endfor %}{% endfor %}"
+    with pytest.raises(ProbeError, match="more than 0.01 seconds"):
+        text.user_turn(tokens_of(bpe(), loops + CHATML), "Peru?")
+    raw = bpe()
+    raw.pre_tokenizer = by_bytes(pre_tokenizers.Split(Regex("(x+x+)+y"), "isolated"))
+    with pytest.raises(ProbeError, match="the tokenizer cannot read this text"):
+        tokens_of(raw).prompts(["x" * 60])
+
+
 def test_a_turn_after_a_system_turn_and_examples_is_the_templates():
     tokens = tokens_of(bpe(), CHATML)
     turn = text.user_turn(tokens, "Peru?", "Be brief.", [("Rome?", "Italy")])
