@@ -9,7 +9,6 @@ import pytest
 import torch
 import transformers as hf
 from peft import LoraConfig, get_peft_model
-from safetensors.torch import load_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from probelib import lm
@@ -168,21 +167,6 @@ def test_weights_that_the_model_would_not_use_are_an_error(folder, tmp_path):
     for layers in (0, 1):
         with pytest.raises(ProbeError, match="not used by the model"):
             score(lm.load(changed(folder, tmp_path / f"{layers}", num_hidden_layers=layers)))
-
-
-def test_only_the_files_that_are_loaded_count(folder, tmp_path):
-    copy, one = shutil.copytree(folder, tmp_path / "copy"), lm.load(folder)
-    shutil.copy(copy / "model.safetensors", copy / "model.fp16.safetensors")
-    assert (lm.load(copy).n_parameters, lm.load(copy).memory) == (one.n_parameters, one.memory)
-    (copy / "model.safetensors").rename(copy / "part.safetensors")
-    names = dict.fromkeys(load_file(copy / "part.safetensors"), "part.safetensors")
-    index = copy / "model.safetensors.index.json"
-    index.write_text(json.dumps({"weight_map": names}))
-    assert lm.load(copy).n_parameters == one.n_parameters
-    for wrong in ("../copy/part.safetensors", "missing.safetensors"):
-        index.write_text(json.dumps({"weight_map": dict.fromkeys(names, wrong)}))
-        with pytest.raises(ProbeError, match="not a file in this folder"):
-            lm.load(copy)
 
 
 def test_two_revisions_of_one_id_have_two_names(monkeypatch, folder):

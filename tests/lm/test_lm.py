@@ -294,42 +294,29 @@ def test_a_window_that_the_family_does_not_have_is_none(tmp_path):
     assert before == ask(other)
 
 
-def test_the_context_is_what_transformers_makes_of_the_configuration(tmp_path):
-    """Falcon's released files name none, Gemma 3's is nested, and Phi 3's positions are turned
-    otherwise beyond the first 64."""
-    size = tiny.GROUPED | {"vocab_size": len(tiny.tokenizer(bos=True))}
-    long = {
-        "rope_type": "longrope",
-        "rope_theta": 1e4,
-        "short_factor": [1.0] * 8,
-        "long_factor": [2.0] * 8,
-    }
-    text = size | {"head_dim": 16, "layer_types": ["sliding_attention", "full_attention"]}
-    vision = {
-        "hidden_size": 32,
-        "intermediate_size": 32,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 2,
-    }
-    ends = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 0}
-    configs = {
-        2048: hf.FalconConfig(**tiny.FALCON | {"vocab_size": size["vocab_size"]}, **ends),
-        128: hf.Gemma3Config(
-            text_config=text, vision_config=vision | {"image_size": 28, "patch_size": 14}, **ends
-        ),
-        64: hf.Phi3Config(
-            **size, rope_parameters=long, original_max_position_embeddings=64, **ends
-        ),
-    }
-    for context, config in configs.items():
-        folder = tiny.folder(tmp_path / str(context), config)
-        saved = json.loads((folder / "config.json").read_text())
-        saved.pop("max_position_embeddings", None) if context == 2048 else None
-        (folder / "config.json").write_text(json.dumps(saved))
-        one = lm.load(folder)
-        assert one.context == context
-        with pytest.raises(ProbeError, match=f"at most {context} tokens"):
-            one.logprobs(["Rome" * 2000], [[" Oslo"]])
+LONG = {"rope_type": "longrope", "rope_theta": 1e4, "short_factor": [1.0] * 8}
+PHI = {"rope_parameters": LONG | {"long_factor": [2.0] * 8}, "pad_token_id": 0}
+PHI["original_max_position_embeddings"] = 64
+
+
+@pytest.mark.parametrize(
+    ("context", "config"),
+    [
+        (2048, lambda words: hf.FalconConfig(**tiny.FALCON | words)),
+        (64, lambda words: hf.Phi3Config(**tiny.GROUPED | words | PHI)),
+    ],
+)
+def test_the_context_is_what_transformers_makes_of_the_configuration(tmp_path, context, config):
+    """Falcon's released files name none; Phi 3's positions are turned otherwise beyond the first
+    64."""
+    folder = tiny.folder(tmp_path, config({"vocab_size": len(tiny.tokenizer())}))
+    saved = json.loads((folder / "config.json").read_text())
+    saved.pop("max_position_embeddings", None) if context == 2048 else None
+    (folder / "config.json").write_text(json.dumps(saved))
+    one = lm.load(folder)
+    assert one.context == context
+    with pytest.raises(ProbeError, match=f"at most {context} tokens"):
+        one.logprobs(["Rome" * 2000], [[" Oslo"]])
 
 
 def test_weights_that_are_missing_are_never_drawn(folder, tmp_path):
