@@ -100,10 +100,11 @@ def _write_plain(file: Path, folder: Path) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     where = {"gguf_file": file.name, "trust_remote_code": False}
-    options = {"dtype": torch.float32, "use_safetensors": True} | where
     try:
         tokenizer = AutoTokenizer.from_pretrained(file.parent, **where)
-        model = AutoModelForCausalLM.from_pretrained(file.parent, **options)
+        model = AutoModelForCausalLM.from_pretrained(
+            file.parent, dtype=torch.float32, use_safetensors=True, **where
+        )
     except Exception as error:  # an architecture or quantization type that is not known
         raise ProbeError(
             f"{file}: transformers cannot unpack it ({first_line(error)}). Use the model's own "
