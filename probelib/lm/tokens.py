@@ -84,7 +84,7 @@ class Tokens:
     def prompts(self, texts: list[str]) -> list[list[int]]:
         """Ids of each prompt. Raise ProbeError if a decoder-only model would have no token to
         predict from."""
-        texts = [self._without_bos(self.read(text)) for text in texts]
+        texts = [self.without_bos(self.read(text)) for text in texts]
         held = [text for text in dict.fromkeys(texts) if self.control.search(text)]
         after = self.finish if self.encoder_decoder else []
         ids = {text: [*self.start, *prompt_ids(self, text), *after] for text in held}
@@ -110,7 +110,7 @@ class Tokens:
                 ids[n] += self.encode([after])[0] if content != text else []
         return ids
 
-    def _without_bos(self, text: str) -> str:
+    def without_bos(self, text: str) -> str:
         """A text without the tokens that the tokenizer puts before it anyway: they come exactly
         once."""
         before = "".join(self.tokenizer.convert_ids_to_tokens(self.start))

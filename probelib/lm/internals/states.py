@@ -45,6 +45,8 @@ def hidden_states(
     if not texts:
         width = model.hf_model.get_input_embeddings().weight.shape[1]
         return np.empty((0, width), dtype=np.float32), {"forwarded_tokens": 0, "forwards": 0}
+    prefix = model.tokens.without_bos(prefix)
+    texts = texts if prefix else [model.tokens.without_bos(text) for text in texts]
     before = [*model.tokens.start, *model.tokens.encode([prefix])[0]]
     ids = model.tokens.behind(texts)
     for text, own in zip(texts, ids, strict=True):

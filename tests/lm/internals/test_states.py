@@ -74,6 +74,14 @@ def test_states_are_those_of_one_plain_forward(model, layer, prefix, soft, monke
         assert ask(share=True)[0] == pytest.approx(by_hand, abs=1e-4)
 
 
+def test_the_beginning_token_comes_once(tmp_path):
+    size = {"vocab_size": len(tiny.tokenizer(bos=True))}
+    one = lm.load(tiny.folder(tmp_path, hf.LlamaConfig(**tiny.WIDE | size), bos=True))
+    bare, _ = one.hidden_states(["Paris is nice."])
+    for text, prefix in (("<s>Paris is nice.", ""), ("Paris is nice.", "<s>")):
+        assert (one.hidden_states([text], prefix)[0] == bare).all()
+
+
 def test_an_encoder_gives_its_last_token(t5):
     """Also behind a prefix, after which it reads no end token."""
     found, _ = t5.hidden_states(TEXTS, INSTRUCTION)
