@@ -29,9 +29,7 @@ HUB = ("huggingface.co", "hf.co")
 FORMATS = ("cue", "shots", "chat")  # how prompts are put, see ``text.FORMATS``
 # after a name: a format, a quantization, a precision
 VARIANT = re.compile(f"(@({'|'.join(FORMATS)}|8bit|4bit|float32|bfloat16|float16))+$")
-_sources: dict[
-    str, str
-] = {}  # display name -> the folder, id or server that it stands for in this process
+_sources: dict[str, str] = {}  # display name -> what it stands for in this process
 
 
 def organisms() -> list[str]:
@@ -56,7 +54,7 @@ def short_names(*parameters, format: str = "bare"):
     suffix = "" if format == "bare" else f"@{format}"
     put = lambda name: name if format_of(name) else name + suffix
     shorten = lambda entry: "=".join(claim(put(half))[0] for half in with_base(entry) if half)
-    renamed = []
+    renamed: list = []
     for names in parameters:
         if names is None or isinstance(names, str):
             renamed.append(shorten(names) if names else names)
@@ -130,13 +128,11 @@ def with_base(entry: str) -> tuple[str, str]:
     parts = entry.split("=")
     cuts = [("=".join(parts[:i]), "=".join(parts[i:])) for i in range(len(parts), 0, -1)]
     if entry.startswith(SERVERS):
-        known = lambda name: (
-            name.startswith(SERVERS) or name in organisms() or name in _sources or is_folder(name)
-        )
+        here = lambda name: name in organisms() or name in _sources or is_folder(name)
+        known = lambda name: name.startswith(SERVERS) or here(name)
         return next((cut for cut in cuts[::-1] if known(cut[1])), cuts[0])
-    return next(
-        (cut for cut in cuts if cut[0] in _sources or is_folder(split_variant(cut[0])[0])), cuts[-1]
-    )
+    known = lambda name: name in _sources or is_folder(split_variant(name)[0])
+    return next((cut for cut in cuts if known(cut[0])), cuts[-1])
 
 
 def display_name(source: str) -> str:
@@ -150,14 +146,11 @@ def display_name(source: str) -> str:
         check_url(url)
         page = urlsplit(url)
         if page.netloc in HUB:
-            raise ProbeError(
-                f"{source} is a page: use the model's id, "
-                f"{'/'.join(page.path.split('/')[1:3]) or 'owner/name'}"
-            )
+            name = "/".join(page.path.split("/")[1:3]) or "owner/name"
+            raise ProbeError(f"{source} is a page: use the model's id, {name}")
         if not model:
-            raise ProbeError(
-                f"{source} names no model: use {url}#NAME, with a NAME listed at {url}/models"
-            )
+            hint = f"use {url}#NAME, with a NAME listed at {url}/models"
+            raise ProbeError(f"{source} names no model: {hint}")
         return f"{_last_parts(model) if model.startswith(PATHS) else model} at {page.netloc}"
     if source.casefold().endswith(".gguf"):
         return Path(source).stem
@@ -196,9 +189,8 @@ def split_revision(name: str) -> tuple[str, str | None]:
     """
     name, _ = split_variant(name)
     source, _, revision = name.partition("@")
-    return (
-        (name, None) if not revision or "://" in revision or is_folder(name) else (source, revision)
-    )
+    local = not revision or "://" in revision or is_folder(name)
+    return (name, None) if local else (source, revision)
 
 
 def split_variant(name: str) -> tuple[str, str]:

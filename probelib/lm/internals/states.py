@@ -41,10 +41,10 @@ def hidden_states(
     if not texts:
         width = model.hf_model.get_input_embeddings().weight.shape[1]
         return np.empty((0, width), dtype=np.float32), {"forwarded_tokens": 0, "forwards": 0}
-    before, ids = (
-        [*model.tokens.start, *model.tokens.encode([prefix])[0]],
-        model.tokens.encode(texts),
-    )
+    prefix = model.tokens.without_bos(prefix)
+    texts = texts if prefix else [model.tokens.without_bos(text) for text in texts]
+    before = [*model.tokens.start, *model.tokens.encode([prefix])[0]]
+    ids = model.tokens.behind(texts)
     for text, own in zip(texts, ids, strict=True):
         if not before + own:
             raise ProbeError(f"the text {text!r} has no token, so there is no last token to read")
@@ -79,7 +79,7 @@ def _padded_states(
 
     def run(rows: torch.Tensor, _) -> torch.Tensor:
         cache = copy.deepcopy(prefix) if past else None  # one row per text
-        if past:
+        if cache is not None:
             cache.batch_repeat_interleave(len(rows))
         options = {"use_cache": bool(past), "output_hidden_states": layer != -1}
         output = model.hf_model.base_model(input_ids=rows, past_key_values=cache, **options)
@@ -117,7 +117,7 @@ def _plain_states(
 def _last_states(model, sequences: list[list[int]], batches: list[list[int]], run):
     """The states at the ends of the sequences. ``run``: right-padded ids, mask -> hidden states
     [rows, length, width], perhaps with a soft prompt before them."""
-    states, cost = {}, {"forwarded_tokens": 0, "forwards": 0}
+    states, cost = dict[int, np.ndarray](), {"forwarded_tokens": 0, "forwards": 0}
     for batch in batches:
         rows, mask = pad_right([sequences[i] for i in batch], model.device)
         hidden = run(rows, mask)
