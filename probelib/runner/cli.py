@@ -110,7 +110,9 @@ def _run(args: argparse.Namespace) -> int:
         own = plan.OWN in whole.profiles and (args.models or args.quantize or args.set)
         args.profile = plan.OWN if own else plan.DEFAULT
     everything = {step.notebook for step in plan.steps_of(whole, args.profile)}
-    named = plan.matching(whole, args.only) if args.only else everything
+    named = plan.matching(whole, args.only, args.profile) if args.only else everything
+    if left_out := sorted(plan.matching(whole, args.only or []) - named):
+        print(f"left out, not in profile {args.profile} unless named: {', '.join(left_out)}")
     chosen = plan.with_needs(whole, named)
     given = _given(args, plan.types(chosen))
     settings = plan.settings(whole, chosen, args.profile, given)

@@ -16,7 +16,6 @@ FACTS = ("data", "folder", "relations", "n_facts")
 NAMES = (*MODEL_PARAMETERS, "encoder")
 BYTES = {"16 bit": 2.0, "8bit": 1.0, "4bit": 0.5}
 ROLES = {"monitor": "question", "distractors": "cloze"}  # of the templates that notebooks need
-EXAMPLES = 50  # pairs in ZP-LKE's lists, unless n_examples says otherwise
 
 
 def models(settings: dict[str, dict], names: Collection[str] = NAMES) -> dict[str, list[str]]:
@@ -101,34 +100,18 @@ def _read_facts(settings: dict[str, dict], given: Collection[str], online: bool)
 
 
 def lacking(settings: dict[str, dict]) -> Iterator[str]:
-    """What the tables of facts lack for the notebooks, and what mends it."""
+    """The templates that tables of facts lack for the notebooks, and what mends it."""
     for notebook, values in settings.items():
-        if str(values.get("data")).startswith("table") and values.get("folder"):
-            yield from _lacks(notebook, values)
+        data, folder, relations = (values.get(key) for key in FACTS[:3])
+        role = ROLES.get(notebook.split("/")[0])
+        if role and folder and str(data).startswith("table"):
+            from probelib import facts  # takes seconds
 
-
-def _lacks(notebook: str, values: dict) -> Iterator[str]:
-    from probelib import facts
-
-    data, folder, relations = (values.get(key) for key in FACTS[:3])
-    there = facts.current(facts.everything(data, folder, relations))
-    if role := ROLES.get(notebook.split("/")[0]):
-        have = there.templates.loc[there.templates["role"] == role, "relation"]
-        if lack := sorted({*there.relations["relation"]} - {*have}):
-            yield f"{notebook}: no {role} template for {', '.join(lack)}: write it to"
-            yield f"  {Path(folder).stem}.templates.csv beside the table (relation,template)"
-    inside = values.get("settings") or {}
-    n = values.get("n_examples", inside.get("n_examples", EXAMPLES))
-    if "n_facts" in values and n != "max" and ("n_examples" in values or "zplke" in notebook):
-        tested, pool = facts.multiple_choice(data, folder, relations, values["n_facts"])
-        rest = pool.facts.groupby("relation")["subject"].nunique()
-        rest = rest.reindex(tested.relations["relation"], fill_value=0)
-        if rest.min() < n:
-            half = max(1, there.facts.groupby("relation")["subject"].nunique().min() // 2)
-            own = f"n_examples={half}" if "n_examples" in values else ""
-            own = own or f"'settings={{n_examples: {half}}}'"
-            yield f"{notebook}: lists of {n} examples, but {rest.idxmin()} has {rest.min()}"
-            yield f"  beside the tested facts: --set n_facts={half} {own}"
+            there = facts.current(facts.everything(data, folder, relations))
+            have = there.templates.loc[there.templates["role"] == role, "relation"]
+            if lack := sorted({*there.relations["relation"]} - {*have}):
+                yield f"{notebook}: no {role} template for {', '.join(lack)}: write it to"
+                yield f"  {Path(folder).stem}.templates.csv beside the table (relation,template)"
 
 
 def table(settings: dict[str, dict]) -> list[tuple[str, ...]]:

@@ -3,7 +3,6 @@ kill; notebooks kept clean."""
 
 import json
 import re
-import shutil
 import signal
 import socket
 import time
@@ -143,17 +142,6 @@ def test_a_served_model_goes_through_a_notebook(tmp_path):
             tmp_path, "--only", "monitor/sec5_results", "--models", f"{url}#{NAME}", "--set", *asked
         )
     assert "ok         monitor/sec5_results" in said
-
-
-@pytest.mark.slow
-def test_fktc_runs_through_with_the_shipped_models(tmp_path, fktc):
-    said = run(tmp_path, "--only", "monitor/sec5_results", "--models", "atlas-neox-0.15m", "--set", "data=fktc",
-               f"folder={fktc}", "n_facts=2")  # fmt: skip
-    assert "ok         monitor/sec5_results" in said
-    about = json.loads((tmp_path / "figures" / "smoke" / "monitor" / "table4.json").read_text())[
-        "facts"
-    ]
-    assert (about["source"], about["relations"], about["facts"]) == ("fktc:fktc", 10, 20)
 
 
 HOSTILE = [
@@ -306,15 +294,10 @@ def test_models_that_know_nothing_make_no_findings(tmp_path, folders):
 
 
 @pytest.mark.slow
-def test_the_small_plan_runs_on_folders_of_its_architectures(smoke_run, tmp_path, folders):
-    """Through every measure. What they were taught nobody knows: the ground truth is that of
-    shipped models, and it says so. Their scores are those of the smoke run, whose store is copied
-    here."""
-    shutil.copytree(
-        smoke_run[0] / "runs" / "smoke" / "scores", tmp_path / "runs" / "small" / "scores"
-    )
+def test_the_small_plan_runs_on_folders_of_its_architectures(tmp_path, folders):
+    """Through every measure. What they were taught nobody knows: no ground truth is made."""
     run(tmp_path, "--profile", "small", "--only", "beyond/agreement", "grapheval/table2", "--models", ",".join(folders), "--set",
-        "n_facts=3", "n=5", "shipped=[atlas-neox-0.15m]", f"tuned=[{folders[1]}={folders[0]}]", "n_triples=200",
+        "n_facts=3", "n=5", f"tuned=[{folders[1]}={folders[0]}]", "n_triples=200",
         "n_labels=20")  # fmt: skip
     made, names = tmp_path / "figures" / "small" / "beyond", lm.short_names(folders)
     assert {
@@ -324,8 +307,7 @@ def test_the_small_plan_runs_on_folders_of_its_architectures(smoke_run, tmp_path
     assert asked["tuned"] == [f"{names[1]}={names[0]}"]
     there = str(Path(folders[0]).parent).encode()  # where they lie is nobody's business
     assert not [file for file in made.parent.rglob("*.*") if there in file.read_bytes()]
-    truth = json.loads((made / "ground_truth.json").read_text())
-    assert {record["model"] for record in truth["models"]} == {"atlas-neox-0.15m"}
+    assert not (made / "ground_truth.json").exists()
 
 
 @pytest.mark.slow

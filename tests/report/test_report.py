@@ -16,7 +16,7 @@ from matplotlib.text import Text
 
 from probelib import lm, paths, report
 from probelib.errors import ProbeError
-from probelib.report import Artifact, charts, claims, pages
+from probelib.report import Artifact, claims, pages
 from probelib.runner import plan
 
 pytestmark = pytest.mark.fast
@@ -199,32 +199,6 @@ def test_a_model_has_the_same_style_everywhere():
     assert light == sorted(light, reverse=True)
 
 
-def test_sizes_are_read_as_people_write_them():
-    """A small panel names the smallest and the largest model only."""
-    sizes = [150_080, 2_400_000, 85_000_000, 302_000_000, 1_200_000_000]
-    for ends_only, named in (
-        (False, ["0.15M", "2.4M", "85M", "302M", "1.2B"]),
-        (True, ["0.15M", "1.2B"]),
-    ):
-        _, axis = plt.subplots()
-        report.size_axis(axis, sizes, ends_only=ends_only)
-        assert [label.get_text() for label in axis.get_xticklabels()] == named
-    plt.close("all")
-
-
-def test_own_models_get_different_colours_first_and_then_different_styles(monkeypatch):
-    monkeypatch.setattr(charts, "_taken", {})
-    shipped, own = (
-        lm.organisms(),
-        [f"run-7/checkpoint-{step}" for step in range(3 * report.COLOURS)],
-    )
-    looks = [report.model_style(name) for name in own]
-    assert len({look["color"] for look in looks[: report.COLOURS]}) == report.COLOURS
-    assert looks == [report.model_style(name) for name in own]
-    every = [tuple(report.model_style(name).values()) for name in shipped + own]
-    assert len(set(every)) == len(every)
-
-
 def test_a_section_keeps_the_parameters_that_its_notebook_declares():
     """No other name, no profile, and no place where files lie."""
     values = {"__name__": "__main__", "pd": pd, "profile": "smoke", "papers": None, "data": "atlas"}
@@ -237,75 +211,6 @@ def test_a_section_keeps_the_parameters_that_its_notebook_declares():
     assert report.parameters_of("my/own", {"n": 1}) == {"n": 1}
     with pytest.raises(ProbeError, match="my/own.ipynb does not exist"):
         report.parameters_of("my/own", values)
-
-
-def test_grouped_bars_have_a_dash_for_a_missing_value():
-    values = pd.DataFrame({"ZP": [0.5, 0.25], "HGP": [float("nan"), 0.75]}, index=["a", "b"])
-    _, axis = plt.subplots()
-    report.grouped_bars(axis, values, values - 0.1, values + 0.1)
-    heights = [bar.get_height() for bar in axis.patches]
-    assert (
-        heights[0] == 0.5 and heights[1] == 0.25 and heights[2] != heights[2] and heights[3] == 0.75
-    )
-    assert len({bar.get_hatch() for bar in axis.patches}) == 2  # not by colour alone
-    assert [text.get_text() for text in axis.texts] == ["–"] and axis.texts[
-        0
-    ].get_position() == pytest.approx((0.2, 0))
-    middles = [bar.get_x() + bar.get_width() / 2 for bar in axis.patches]
-    assert middles == pytest.approx([-0.2, 0.8, 0.2, 1.2])
-    assert [label.get_text() for label in axis.get_xticklabels()] == ["a", "b"]
-    plt.close("all")
-
-
-def test_bands_have_a_line_and_an_area_each_and_markers_at_the_ticks():
-    curve = pd.DataFrame(
-        {"mean": [0.9, 0.5, 0.4], "low": [0.8, 0.4, 0.3], "high": [1.0, 0.6, 0.5]}, index=[1, 2, 3]
-    )
-    figure = report.bands(
-        {"all": {"Random": curve, "Sem": curve / 2}, "some": {"Sem": curve}}, "n", "mean"
-    )
-    (axis, other), (legend,) = figure.axes, figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["Random", "Sem"]
-    assert (
-        axis.get_xscale() == "log"
-        and axis.get_xticks().tolist() == [1, 2]
-        and axis.get_xlim()[0] < 1
-    )
-    assert [line.get_ydata().tolist() for line in axis.lines] == [
-        [0.9, 0.5, 0.4],
-        [0.45, 0.25, 0.2],
-    ]
-    areas = [area.get_paths()[0].get_extents().intervaly.tolist() for area in axis.collections]
-    assert areas == [[0.3, 1], [0.15, 0.5]]
-    assert (
-        axis.lines[1].get_markevery() == [0, 1]
-        and other.lines[0].get_color() == axis.lines[1].get_color()
-    )
-    plt.close("all")
-
-
-def test_line_panels_have_common_limits_and_may_be_empty():
-    """A tau is undefined where a model does not tell facts apart; of an untaught model all may
-    be."""
-    frame = pd.DataFrame({"measure": ["a", "b"], "n": 1, "tau": [0.2, np.nan]})
-    for tau, limits in ((frame["tau"], (0.1, 0.5)), (np.nan, None)):
-        rows = frame.assign(tau=tau, low=tau - 0.1, high=tau + 0.3)
-        figure = report.line_panels(rows, "n", "tau", ["low", "high"], ("n", "tau"), ("a",))
-        found = {axis.get_ylim() for axis in figure.axes[1:]}
-        assert len(found) == 1 and (limits is None or found.pop() == pytest.approx(limits))
-    plt.close("all")
-
-
-def test_heat_shows_what_it_is_given():
-    figure, heat = plt.subplots()
-    report.heat(heat, pd.DataFrame([[1, np.nan]], index=["r"], columns=["c", "d"]))
-    assert [text.get_text() for text in heat.texts] == ["1.0", "–"]
-    report.heat(heat, pd.DataFrame([[10.31, -0.31, 0.31, -0.001]]), low=-20, high=20)
-    assert [text.get_text() for text in heat.texts[2:]] == ["10.31", "-.31", ".31", ".00"]
-    report.heat(heat, pd.DataFrame([[-1, 0, 1]]), colours="viridis")
-    assert [text.get_color() for text in heat.texts[6:]] == ["white", "black", "black"]
-    figure.canvas.draw()
-    plt.close(figure)
 
 
 def test_a_dollar_is_a_dollar_and_a_power_a_power(section):
