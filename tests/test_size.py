@@ -12,19 +12,19 @@ pytestmark = pytest.mark.fast
 
 ROOMS = {
     "": 1645,
-    "beyond": 3347,
+    "beyond": 2448,
     "course": 2015,
     "distractors": 1700,
     "explore": 750,
     "facts": 3325,
     "grapheval": 1887,
-    "integrations": 216,
+    "integrations": 210,
     "lm": 6038,
     "monitor": 1550,
     "organisms": 2128,
     "published": 56,
-    "report": 1645,
-    "runner": 1821,
+    "report": 1387,
+    "runner": 1667,
     "zplke": 1545,
 }
 TESTS, BENCH = 18857, 1414

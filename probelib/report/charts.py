@@ -1,23 +1,20 @@
 """The style of charts, and the charts that several papers share."""
 
-import math
 import re
 from functools import cache
 
 import numpy as np
 import pandas as pd
 
-from probelib import files, paths
+from probelib import paths
 from probelib.lm.names import organisms
 from probelib.report.shown import escape_stylers
 
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 LINES = ["-", "--", "-.", ":"]
 HATCHES = ["", "//", "..", "xx", "--", "oo"]
-COLOURS = 10  # in the palette
 # of instruction-tuned models and of checkpoints; sisters and twins are dotted
 KIND_LINES = {"-it": "--", "-at": "-."}
-LOOKS = math.lcm(COLOURS, len(MARKERS), len(LINES))  # combinations of colour, marker and line
 COLUMN, TWO_COLUMNS = 3.35, 6.85  # inches: width of one and of two printed columns
 SMALL = 6.5  # points: text of a figure as wide as a column
 _taken: dict[str, int] = {}  # model that is not shipped -> number of its style, in this process
@@ -55,20 +52,11 @@ def model_style(name: str) -> dict:
     Colour is never the only cue.
 
     Shipped models have a hue per family, darker the larger they are, and a line style per kind
-    (base, instruction-tuned, sister or twin, checkpoint). Any other model takes a colour of
-    seaborn's colour-blind safe palette by its name, or the next one that no other model has; once
-    the colours are used up, the next unused combination."""
-    shipped = _shipped_styles()
-    if name in shipped:
+    (base, instruction-tuned, sister or twin, checkpoint). Any other model takes the next look of
+    ``style_at``."""
+    if name in (shipped := _shipped_styles()):
         return dict(shipped[name])
-    if name not in _taken:
-        colours = {place % COLOURS for place in _taken.values()}
-        looks = {place % LOOKS for place in _taken.values()}
-        first = int(files.sha256(name.encode())[:6], 16)
-        free = [n for n in range(first, first + LOOKS) if n % LOOKS not in looks]
-        fits = (n for n in free if n % COLOURS not in colours or len(colours) == COLOURS)
-        _taken[name] = next(fits, first)
-    return style_at(_taken[name])
+    return style_at(_taken.setdefault(name, len(_taken)))
 
 
 @cache
@@ -88,7 +76,7 @@ def _shipped_styles() -> dict[str, dict]:
         for name, (size, kind) in members.items():
             place, line = sizes.index(float(size)), KIND_LINES.get(kind[:3], ":" if kind else "-")
             number = used[own, size, line] = used.get((own, size, line), -1) + 1
-            shade, full = shades[place], np.array(palette[hue % COLOURS])
+            shade, full = shades[place], np.array(palette[hue % len(palette)])
             mixed = full * (1 - abs(shade)) + max(shade, 0)
             marker = MARKERS[(place + number) % len(MARKERS)]
             styles[name] = {"color": to_hex(mixed), "marker": marker, "linestyle": line}

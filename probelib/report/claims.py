@@ -87,8 +87,8 @@ def verdict(low: float, high: float, sign: int = 1, level: float = 0.0) -> str:
     """What a 95 % interval says about the claim that a number lies above ``level`` (``sign`` 1) or
     below it (-1).
 
-    >>> verdict(0.1, 0.4), verdict(0.1, 0.4, -1), verdict(-0.1, 0.4), verdict(0.0, 0.4), verdict(np.nan, 0.4)
-    ('shown', 'reversed', 'undecided', 'undecided', 'no interval')
+    >>> verdict(0.1, 0.4), verdict(0.1, 0.4, -1), verdict(0.0, 0.4), verdict(np.nan, 0.4)
+    ('shown', 'reversed', 'undecided', 'no interval')
     """
     if not np.isfinite([low, high]).all():
         return "no interval"
@@ -101,10 +101,10 @@ def check(artifact: str, **estimates) -> pd.DataFrame:
     """The claims of an artifact with their estimates and verdicts, ``COLUMNS``: one row per claim
     and case.
 
-    estimates   key of the claim -> its estimate, a mapping of ``value`` (or ``r``, ``tau``), ``low``, ``high`` and ``n``; or a
-                frame of these, one row per case, whose index names the cases. ``missed``: the
-                requirement of ``02_models`` that the case misses, so that the claim is not testable
-                on it
+    estimates   key of the claim -> its estimate, a mapping of ``value`` (or ``r``, ``tau``),
+                ``low``, ``high`` and ``n``; or a frame of these, one row per case, whose index
+                names the cases. ``missed``: the requirement of ``02_models`` that a case misses,
+                so that the claim is not testable on it
     """
     of, rows = texts(artifact), []
     for key, found in estimates.items():
@@ -167,8 +167,8 @@ def sentences(claims: pd.DataFrame, artifact: str) -> list[str]:
 def printed(table: pd.DataFrame, decimals: dict[str, int] | int = 3) -> pd.DataFrame:
     """A table for print: ``x``, ``x low`` and ``x high`` become one column of texts.
 
-    >>> printed(pd.DataFrame({"x": [0.5, np.nan], "x low": [0.25, np.nan], "x high": [0.75, np.nan]}), 2)["x"].tolist()
-    ['0.50 [0.25, 0.75]', '–']
+    >>> printed(pd.DataFrame({"x": [0.5], "x low": [0.25], "x high": [0.75]}), 2)["x"].tolist()
+    ['0.50 [0.25, 0.75]']
     """
     shown = table.copy()
     for name in [column for column in table if {f"{column} low", f"{column} high"} <= set(table)]:

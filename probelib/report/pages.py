@@ -233,7 +233,8 @@ def table_markdown(
 
     bold    column -> numbers of its rows in bold (``Artifact.bold``)
 
-    >>> print(table_markdown(pd.DataFrame({"model": ["a|b", "c"], "r": ["-0.81234", "0.5"]}), bold={"r": [1]}))
+    >>> table = pd.DataFrame({"model": ["a|b", "c"], "r": ["-0.81234", "0.5"]})
+    >>> print(table_markdown(table, bold={"r": [1]}))
     | model | r |
     |---|---|
     | a\\|b | -0.812 |

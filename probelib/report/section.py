@@ -2,7 +2,7 @@
 
     figures/<profile>/monitor/table4.csv .tex .html     full precision, LaTeX (booktabs), HTML
     figures/<profile>/monitor/figure11.png .pdf .csv    the picture, and the numbers it shows
-    figures/<profile>/monitor/table4.json               caption and provenance: facts, models, parameters, versions
+    figures/<profile>/monitor/table4.json               caption and provenance
 
 A text that a spreadsheet would compute, such as "=1+1", has an apostrophe before it in the CSV
 (``report.sheets``).

@@ -133,7 +133,8 @@ def escape_stylers() -> None:
 def styler_markdown(style, separator: str = "\x1f") -> str:
     """The cells that a Styler shows, as a Markdown table; colours and bars are lost.
 
-    >>> print(styler_markdown(pd.DataFrame({"a|b": [0.25], "c": ["x\\ny"]}).style.format(precision=1).hide(axis="index")))
+    >>> style = pd.DataFrame({"a|b": [0.25], "c": ["x\\ny"]}).style.format(precision=1)
+    >>> print(styler_markdown(style.hide(axis="index")))
     | a\\|b | c |
     |---|---|
     | 0.2 | x y |

@@ -12,7 +12,6 @@ import os
 import sys
 from collections.abc import Collection
 from pathlib import Path
-from textwrap import fill, indent
 
 from probelib import parameters, paths
 from probelib.errors import ProbeError, printable, unknown
@@ -31,10 +30,7 @@ examples:
   ./run_all.sh --only monitor/table4 --force    rerun the notebook that makes this table
   ./run_all.sh --dry-run                        show what would run, and why
   ./run_all.sh --only zplke --models EleutherAI/pythia-410m,mine=./my_model --quantize 8bit
-  ./run_all.sh --only monitor --set data=fktc folder=../FKTC n_facts=50
   ./run_all.sh --only monitor --set data=table folder=my.csv columns=subject:s,relation:p,object:o
-  ./run_all.sh --profile paper --on local --jobs 4           model by model first, 4 at a time
-  ./run_all.sh --profile paper --on tcp://scheduler:8786     on a running Dask cluster
   ./run_all.sh --profile paper --on slurm --cluster queue=gpu memory=64GiB     in batch jobs
 
 other commands:
@@ -75,7 +71,7 @@ FLAGS: dict[str, tuple[dict, str]] = {
     "--cluster": (PAIRS, "resources of a batch system's jobs, as dask-jobqueue takes them: "
                   "queue=gpu memory=64GiB cores=2 walltime=04:00:00 account=... interface=ib0"),
     "--list": (YES, "show the notebooks and the artifacts of each"),
-    "--dry-run": (YES, "show what would run, and why; models, memory and data"),
+    "--dry-run": (YES, "show what would run, and why; models and memory"),
     "--plan": ({"metavar": "FILE", "type": Path}, "another plan, with its notebooks beside it"),
 }  # fmt: skip
 
@@ -119,7 +115,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.list:
         _print_table(("notebook", "makes"), [(s.notebook, ", ".join(s.makes)) for s in chosen])
         return 0
-    preflight.check(settings, given)
+    preflight.check(settings, given, online=not args.dry_run)
     force = named if args.force else set()
     if args.dry_run:
         now = uptodate.inputs(chosen, settings)
@@ -129,7 +125,6 @@ def _run(args: argparse.Namespace) -> int:
         _print_needs(settings)
         return 0
     with uptodate.lock(args.profile):
-        preflight.check(settings, given, online=True)
         return asyncio.run(_execute(whole, chosen, settings, force, args))
 
 
@@ -167,8 +162,8 @@ async def _execute(
 
 
 def _parser() -> argparse.ArgumentParser:
-    form = {"epilog": EXAMPLES, "formatter_class": argparse.RawDescriptionHelpFormatter}
-    what = "Run the notebooks that make all tables and figures."
+    what, form = "Run the notebooks that make all tables and figures.", {"epilog": EXAMPLES}
+    form |= {"formatter_class": argparse.RawDescriptionHelpFormatter}
     parser = argparse.ArgumentParser("run_all.sh", description=what, **form)
     for flag, (options, text) in FLAGS.items():
         parser.add_argument(flag, help=text, **options)
@@ -255,14 +250,11 @@ def _absolute(value: object, bare: bool = False) -> object:
 
 
 def _print_needs(settings: dict[str, dict]) -> None:
-    """The models with the memory of their weights, and the data with what they lack."""
+    """The models with the memory of their weights, and what tables of facts lack."""
     head = ("model", "parameters with embeddings", "GiB at 16 bit", "8bit", "4bit", "notebooks")
     print()
     _print_table(head, preflight.table(settings))
-    print("\nfacts:")
-    for data, notebooks in preflight.data(settings).items():
-        print(printable(f"  {data}\n{indent(fill(', '.join(notebooks), 94), '      ')}"))
-    print(printable("".join(f"  {line}\n" for line in preflight.lacking(settings))), end="")
+    print(printable("".join(f"{line}\n" for line in preflight.lacking(settings))), end="")
 
 
 def _print_table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:

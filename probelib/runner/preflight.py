@@ -37,7 +37,7 @@ def check(settings: dict[str, dict], given: Collection[str] = (), online: bool =
     unknown ``quantize`` or ``dtype``, facts and graphs that cannot be read.
 
     given   parameters that the command line sets: a plan may name data whose folder only that gives
-    online  only what needs a network: download the models and facts that the command line names,
+    online  also what needs a network: download the models and facts that the command line names,
             and ask the served models (a typo, a gated model). The plan's models are downloaded by
             the notebook that loads them
     """
@@ -48,13 +48,11 @@ def check(settings: dict[str, dict], given: Collection[str] = (), online: bool =
         for name, known in (("quantize", QUANTIZE), ("dtype", DTYPES)):
             if values.get(name) is not None and values[name] not in known:
                 raise unknown(name, values[name], known)
-    for parameter in [name for name in MODEL_PARAMETERS if name in given or not online]:
+    for parameter in MODEL_PARAMETERS:
         for name in models(settings, [parameter]):
-            _check_model(name, parameter, online)
+            _check_model(name, parameter, online and parameter in given)
     if set(FACTS).intersection(given):
         _read_facts(settings, given, online)
-    if online:
-        return
     together = [values for values in settings.values() if {"models", "tuned"} <= values.keys()]
     known = {model for values in together for model in values["models"]}
     for entry in [each for values in together if "tuned" in given for each in values["tuned"]]:
@@ -72,12 +70,11 @@ def check(settings: dict[str, dict], given: Collection[str] = (), online: bool =
 
 
 def _check_model(name: str, parameter: str, online: bool) -> None:
-    """Load a model as far as no weights are read: offline what lies here, online the others."""
+    """Load a model as far as no weights are read; offline only what lies here."""
     from probelib.lm.remote.chat import ChatModel, connect
 
     source = split_display(name)[1]
-    from_hub = is_id(source) and not Path(source).is_dir()
-    if from_hub != online and not (online and "://" in source):
+    if is_id(source) and not Path(source).is_dir() and not online:
         return
     model = (connect if parameter == "judge" else load)(name)  # of a judge, texts are enough
     if online and isinstance(model, ChatModel):
@@ -87,7 +84,7 @@ def _check_model(name: str, parameter: str, online: bool) -> None:
 
 
 def _read_facts(settings: dict[str, dict], given: Collection[str], online: bool) -> None:
-    """Read the facts as the notebooks will: online those of Hugging Face, offline all others."""
+    """Read the facts as the notebooks will; those of Hugging Face only online."""
     from probelib import facts
 
     asked = [values for values in settings.values() if {"data", "n_facts"} & values.keys()]
@@ -95,7 +92,7 @@ def _read_facts(settings: dict[str, dict], given: Collection[str], online: bool)
     for values in distinct.values():  # a plan's data may still need the folder of --set
         data = values.get("data", "atlas")
         known = data == "atlas" or values.get("folder") or "data" in given
-        if known and data.startswith("hub:") == online:
+        if known and (online or not data.startswith("hub:")):
             facts.load(**{key: values[key] for key in FACTS if key in values})
 
 
@@ -125,13 +122,3 @@ def table(settings: dict[str, dict]) -> list[tuple[str, ...]]:
         memory = ["?" if n is None else f"{n * each / 2**30:.2g}" for each in BYTES.values()]
         rows.append((model, size, *memory, str(len(notebooks))))
     return rows
-
-
-def data(settings: dict[str, dict]) -> dict[str, list[str]]:
-    """Map each distinct choice of data, in words, to its notebooks."""
-    found: dict[str, list[str]] = {}
-    for notebook, values in settings.items():
-        keys = ("data", "graph", "folder", "n_facts", "relations")
-        words = ", ".join(f"{key}={values[key]}" for key in keys if values.get(key) is not None)
-        found.setdefault(words or "the notebook's defaults", []).append(notebook)
-    return found

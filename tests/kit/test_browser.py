@@ -156,7 +156,7 @@ def test_jupyterlab_runs_the_tour_to_its_end(browser, lab):
 
 
 def test_explore_answers_to_the_keyboard(browser, lab):
-    """Three menus above a picture with words; another fact, typed, changes the picture and nothing else."""
+    """Three menus above a picture with words; another fact, typed, changes the picture alone."""
     from selenium.webdriver.common.by import By
 
     before = (NOTEBOOKS / "explore.ipynb").read_bytes()

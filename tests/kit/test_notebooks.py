@@ -150,58 +150,24 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-def own_data(data: str, fktc: Path, gpt2: Path, folder: Path) -> Path:
-    """Real facts in one of four formats: FKTC as released, three columns and LAMA's files with the
-    same facts, and the facts of BEAR that GPT-2's scores are about. "hostile": three columns whose
-    labels are ``HOSTILE``, each with a number."""
-    lines = {
-        r: (fktc / f"{r}-subclass.json").read_text().splitlines()[1:300]
-        for r in ("P19", "P176", "P364")
-    }
-    facts = [(r, json.loads(line)) for r, own in lines.items() for line in own]
-    rows = [(row["subject"].strip(), r, row["object"].strip()) for r, row in facts]
-    table = pd.DataFrame(rows, columns=["sub_label", "predicate_id", "obj_label"]).drop_duplicates()
-    if data == "table":
-        names = {"sub_label": "subject", "predicate_id": "relation", "obj_label": "object"}
-        table.rename(columns=names).to_csv(folder / "mine.csv", index=False)
-        return folder / "mine.csv"
+def own_data(data: str, fktc: Path, folder: Path) -> Path:
+    """Real facts: FKTC as released, or three columns with the same facts; "hostile": with the
+    labels of ``HOSTILE``, each with a number."""
+    if data == "fktc":
+        return fktc
+    rows = []
+    for relation in ("P19", "P176", "P364"):
+        for line in (fktc / f"{relation}-subclass.json").read_text().splitlines()[1:300]:
+            row = json.loads(line)
+            rows.append((row["subject"].strip(), relation, row["object"].strip()))
+    table = pd.DataFrame(rows, columns=["subject", "relation", "object"]).drop_duplicates()
     if data == "hostile":
-        texts = pd.unique(table[["sub_label", "obj_label"]].to_numpy().ravel())
+        texts = pd.unique(table[["subject", "object"]].to_numpy().ravel())
         label = {text: f"{HOSTILE[n % len(HOSTILE)]} {n}" for n, text in enumerate(texts)}
-        rows = [
-            (label[subject], relation, label[thing])
-            for subject, relation, thing in table.to_numpy()
-        ]
-        pd.DataFrame(rows, columns=["subject", "relation", "object"]).to_csv(
-            folder / "mine.csv", index=False
-        )
-        return folder / "mine.csv"
-    if data == "lama":
-        (folder / "TREx").mkdir()
-        described = [
-            {"relation": r, "template": "[X] has to do with [Y] .", "label": r} for r in lines
-        ]
-        pd.DataFrame(described).to_json(folder / "relations.jsonl", orient="records", lines=True)
-        table = table.assign(sub_uri="Q1" + table["sub_label"], obj_uri="Q2" + table["obj_label"])
-        for relation, own in table.groupby("predicate_id"):
-            own.to_json(folder / "TREx" / f"{relation}.jsonl", orient="records", lines=True)
-    if data == "bear":
-        described = json.loads((gpt2 / "metadata_results.json").read_text())
-        chosen = {relation: described[relation] for relation in ("P53", "P19", "P176")}
-        (folder / "metadata_relations.json").write_text(json.dumps(chosen))
-        for relation, about in chosen.items():
-            rows = map(json.loads, (gpt2 / f"{relation}_results.jsonl").read_text().splitlines())
-            spaces = about["answer_space_ids"], about["answer_space_labels"]
-            facts = [
-                {key: row[key] for key in ("sub_id", "sub_label", "answer_idx")}
-                | {
-                    name: space[row["answer_idx"]]
-                    for name, space in zip(("obj_id", "obj_label"), spaces, strict=True)
-                }
-                for row in rows
-            ]
-            pd.DataFrame(facts).to_json(folder / f"{relation}.jsonl", orient="records", lines=True)
-    return fktc if data == "fktc" else folder
+        for side in ("subject", "object"):
+            table[side] = table[side].map(label)
+    table.to_csv(folder / "mine.csv", index=False)
+    return folder / "mine.csv"
 
 
 def run_on_own_data(cells, name: str, data: str, folder: Path) -> None:
@@ -218,15 +184,15 @@ TAKES_DATA = pytest.mark.parametrize(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("data", ["fktc", "lama", "bear", "table"])
+@pytest.mark.parametrize("data", ["fktc", "table"])
 @TAKES_DATA
-def test_every_notebook_runs_on_facts_of_ones_own(cells, tmp_path, fktc, gpt2, data, name):
-    run_on_own_data(cells, name, data, own_data(data, fktc, gpt2, tmp_path))
+def test_every_notebook_runs_on_facts_of_ones_own(cells, tmp_path, fktc, data, name):
+    run_on_own_data(cells, name, data, own_data(data, fktc, tmp_path))
 
 
 @pytest.mark.slow
 @TAKES_DATA
-def test_hostile_labels_are_shown_as_text(cells, tmp_path, fktc, gpt2, monkeypatch, name):
+def test_hostile_labels_are_shown_as_text(cells, tmp_path, fktc, monkeypatch, name):
     """No label becomes a tag, in a file or in what a notebook shows; none is fetched; and no
     notebook fails at one."""
     shown = []
@@ -235,7 +201,7 @@ def test_hostile_labels_are_shown_as_text(cells, tmp_path, fktc, gpt2, monkeypat
     )
     monkeypatch.setattr(display, "display", keep)
     monkeypatch.setattr(socket.socket, "connect", lambda *to: pytest.fail(f"a request to {to[1:]}"))
-    run_on_own_data(cells, name, "table", own_data("hostile", fktc, gpt2, tmp_path))
+    run_on_own_data(cells, name, "table", own_data("hostile", fktc, tmp_path))
     pages = [path.read_text() for path in (tmp_path / "figures").rglob("*.html")]
     pages += [data["text/html"] for data in shown if "text/html" in data]
     sentences = [data["text/markdown"] for data in shown if "text/markdown" in data]

@@ -350,49 +350,6 @@ def test_no_text_moves_the_cursor_of_a_terminal(capsys):
     assert said.count("a␛[2Jb␍c\ufffd\ufffdd\te\nf") == 3 and "\x1b" not in said
 
 
-SHOWS = {f"display{kind}" for kind in ("", "_html", "_markdown", "_latex", "_svg")}
-SHOWS |= {"publish_display_data", "update_display", "HTML", "Markdown", "Latex", "Math", "SVG"}
-SHOWS |= {"Javascript", "IFrame", "Image"}
-MAY_SHOW = {
-    "explore/menus.py": {"display", "HTML"},
-    "report/shown.py": {"raw"},
-    "course/figures.py": {"raw"},
-}
-
-
-def shows(source: str) -> set[str]:
-    """Functions of IPython's that a piece of Python calls to show something: some take a text for
-    an address or for markup. "raw": it names the types of what it shows itself."""
-    tree = ast.parse(source)
-    imported = [
-        alias for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names
-    ]
-    renamed, found = {alias.asname: alias.name for alias in imported if alias.asname}, set()
-    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
-        name = ast.unparse(call.func).rsplit(".", 1)[-1]
-        if (name := renamed.get(name, name)) in SHOWS and ".style." not in ast.unparse(call):
-            found.add("raw" if any(word.arg == "raw" for word in call.keywords) else name)
-    return found
-
-
-def test_one_module_shows_texts_and_shows_them_unchanged():
-    """``report.shown`` gives IPython the types of what it shows (``raw=True``), and escapes
-    Stylers; widgets are explore's."""
-    assert shows("from IPython import display as d\nd.Markdown(label)") == {"Markdown"}
-    renamed = "from IPython.display import Markdown as M, display as show\nshow(M(label))"
-    assert shows(renamed) == {"Markdown", "display"}
-    assert shows("display({'text/html': label}, raw=True)") == {"raw"} and not shows(
-        "display(frame.style.hide())"
-    )
-    found = {
-        name.split("probelib/", 1)[-1]: what
-        for name, source in sources().items()
-        if (what := shows(source))
-        and not (".ipynb" in name and what == {"display"})  # of frames, which pandas escapes
-    }
-    assert found == MAY_SHOW
-
-
 def test_sentences_of_a_notebook_hold_no_tags(monkeypatch):
     """Nor is a text that begins with an address fetched, as IPython's ``Markdown`` does."""
     import urllib.request
