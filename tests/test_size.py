@@ -24,7 +24,7 @@ ROOMS = {
     "organisms": 2128,
     "published": 56,
     "report": 1387,
-    "runner": 1667,
+    "runner": 1677,
     "zplke": 1545,
 }
 TESTS, BENCH = 18857, 1414

@@ -10,7 +10,7 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from probelib import parameters, paths
@@ -162,9 +162,11 @@ async def _execute(
 
 
 def _parser() -> argparse.ArgumentParser:
-    what, form = "Run the notebooks that make all tables and figures.", {"epilog": EXAMPLES}
-    form |= {"formatter_class": argparse.RawDescriptionHelpFormatter}
-    parser = argparse.ArgumentParser("run_all.sh", description=what, **form)
+    what = "Run the notebooks that make all tables and figures."
+    form = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        "run_all.sh", description=what, epilog=EXAMPLES, formatter_class=form
+    )
     for flag, (options, text) in FLAGS.items():
         parser.add_argument(flag, help=text, **options)
     return parser
@@ -228,7 +230,7 @@ def _assignments(given: list[str], flag: str, types: dict[str, set[type]] | None
     return values
 
 
-def _absolute(value: object, bare: bool = False) -> object:
+def _absolute(value, bare: bool = False):
     """Make relative paths absolute, also in lists, in dictionaries, in NAME=SOURCE and tuned=base:
     a notebook runs in its own folder. A link keeps its name, which tables and figures show.
 
@@ -257,10 +259,10 @@ def _print_needs(settings: dict[str, dict]) -> None:
     print(printable("".join(f"{line}\n" for line in preflight.lacking(settings))), end="")
 
 
-def _print_table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    rows = [tuple(map(printable, row)) for row in rows]
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
-    for row in (head, *rows):
+def _print_table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
+    lines = [head, *(tuple(map(printable, row)) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for row in lines:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         print("  ".join(cells).rstrip())
 

@@ -241,8 +241,16 @@ def _step(file: Path, entry: object, profiles: dict, above: list[str]) -> Step:
     for group, values in groups.items():
         groups[group] = _mapping(values, f"{where}, {group}", dict.fromkeys(accepts, ANY))
     fragile = _mapping(entry.get("fragile"), f"{where}, fragile", dict.fromkeys(makes, NUMBER))
-    about = (entry.get("title", name), *lists.values(), fragile, entry.get("timeout_s"))
-    return Step(name, path, *about, groups, accepts)
+    return Step(
+        notebook=name,
+        path=path,
+        title=entry.get("title", name),
+        **lists,
+        fragile=fragile,
+        timeout_s=entry.get("timeout_s"),
+        parameters=groups,
+        accepts=accepts,
+    )
 
 
 def _mapping(value: object, where: str, kinds: Mapping[str, Kind]) -> dict:

@@ -168,10 +168,10 @@ def why(
         else:
             runs = [f"needs {need}, which runs" for need in step.needs if reasons[need]]
             moved = _different(then["needs"], {need: _key(profile, need) for need in step.needs})
-            needs = [*runs, *(f"needs {need}, which changed" for need in moved)]
-            reason = changed_input(then, now[step.notebook]) or next(iter(needs), None)
-            reason = reason or _changed_product(profile, step, then)
-        reasons[step.notebook] = reason
+            needs = [*runs, *(f"needs {need}, which changed" for need in moved), ""]
+            reason = changed_input(then, now[step.notebook]) or needs[0]
+            reason = reason or _changed_product(profile, step, then) or ""
+        reasons[step.notebook] = reason or None
     return reasons
 
 
