@@ -65,9 +65,9 @@ FLAGS: dict[str, tuple[dict, str]] = {
     "--jobs": ({"metavar": "N", "type": int}, "notebooks at a time; default: the number of GPUs, "
                "or 2 without GPUs, one per worker of a cluster, or 16 on a batch system"),
     "--force": (YES, "run the selected notebooks although up to date"),
-    "--on": ({"metavar": "ENGINE", "nargs": "?", "const": "local"}, "score model by model before "
-             "the notebooks run, each in a run of its own: `local` (here), the address of a Dask "
-             "scheduler (tcp://host:8786), or jobs of `slurm`, `pbs`, `lsf`, `sge`"),
+    "--on": ({"metavar": "ENGINE", "default": "local"}, "where the notebooks run: `local` (here), "
+             "on the workers of a Dask scheduler (tcp://host:8786), or in jobs of `slurm`, `pbs`, "
+             "`lsf`, `sge`"),
     "--cluster": (PAIRS, "resources of a batch system's jobs, as dask-jobqueue takes them: "
                   "queue=gpu memory=64GiB cores=2 walltime=04:00:00 account=... interface=ib0"),
     "--list": (YES, "show the notebooks and the artifacts of each"),
@@ -136,13 +136,11 @@ async def _execute(
     reasons = uptodate.why(profile, chosen, now, force)
     outcomes = {step.notebook: steps.StepOutcome("up to date") for step in chosen}
     report = paths.RUNS / profile / "report.html"
-    if stale := [step for step in chosen if reasons[step.notebook]]:
+    if any(reasons.values()):
         for old in (report, paths.RUNS / profile / "verify.csv"):  # of the previous products
             old.unlink(missing_ok=True)
         options = _assignments(args.cluster, "--cluster")
-        async with cluster.workers(args.on or "local", args.jobs, options) as places:
-            if args.on:
-                await cluster.one_by_one(profile, stale, settings, places)
+        async with cluster.workers(args.on, args.jobs, options) as places:
             outcomes = await steps.run_steps(profile, chosen, now, reasons, places)
     made = {step.notebook: ", ".join(step.makes) for step in chosen}
     rows = [(name, each.status, each.time(), made[name]) for name, each in outcomes.items()]
@@ -179,9 +177,9 @@ def _given(args: argparse.Namespace, types: dict[str, set[type]] | None = None) 
     """
     if args.jobs is not None and args.jobs < 1:
         raise ProbeError(f"--jobs is {args.jobs}; it takes 1 or more.")
-    if args.on is not None and "://" not in args.on and args.on not in ("local", *cluster.SYSTEMS):
+    if "://" not in args.on and args.on not in ("local", *cluster.SYSTEMS):
         raise unknown("engine (--on)", args.on, ("local", "tcp://HOST:PORT", *cluster.SYSTEMS))
-    if args.cluster and args.on in (None, "local"):
+    if args.cluster and args.on == "local":
         raise ProbeError("--cluster is for --on tcp://HOST:PORT, slurm, pbs, lsf or sge.")
     assigned = _assignments(args.set, "--set", types)
     inner = assigned.get("settings")

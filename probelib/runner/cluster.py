@@ -5,29 +5,22 @@ shows everything on its dashboard. A worker executes one notebook at a time, in 
 own as ``steps.Worker`` does; it needs this checkout, the same versions of libraries, and the
 folder of the runs at the same path. Everything else stays with the runner: what runs, and whether
 it succeeded.
-
-Before the notebooks, ``one_by_one`` runs them with each of their models alone: so many models are
-scored on as many workers, and the notebook finds its scores in the store.
 """
 
 import asyncio
 import contextlib
 import os
 import shlex
-import shutil
-import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
 
-from probelib import files, paths
+from probelib import paths
 from probelib.errors import ProbeError, extra
 from probelib.runner import steps
-from probelib.runner.plan import Step
 
 SYSTEMS = ("slurm", "pbs", "lsf", "sge")
 JOBS = 16  # jobs of a batch system at a time, unless --jobs gives another number
 JOB = {"cores": 2, "memory": "16GiB", "walltime": "04:00:00"}  # unless --cluster gives others
-LISTS = ("models", "encoder_decoders", "masked", "tuned")
 
 
 class Remote:
@@ -43,8 +36,7 @@ class Remote:
 
         future = self.client.submit(on_worker, job, timeout_s, str(paths.OUT), pure=False)
         try:
-            error, state["cell"] = await future
-            return error
+            return await future
         except KilledWorker as error:
             killed = f"its worker was killed {error.allowed_failures + 1} times"
             return f"{killed}, most likely out of memory; use --quantize or --cluster memory=..."
@@ -57,27 +49,27 @@ class Remote:
                 await future.cancel()
 
 
-def on_worker(job: dict, timeout_s: float | None, out: str) -> tuple:
-    """(failure or None, last cell): execute a notebook in this worker, which stops it when the
-    runner has gone."""
+def on_worker(job: dict, timeout_s: float | None, out: str) -> str | None:
+    """Execute a notebook in this worker, which stops it when the runner has gone; return None, or
+    the failure in one line."""
     from distributed import get_worker
 
     if not os.access(Path(out) / "runs", os.W_OK):
-        return f"the worker cannot write {out}/runs; workers need this folder at the same path", 0
-    worker, state = get_worker(), {"cell": 0}
+        return f"the worker cannot write {out}/runs; workers need this folder at the same path"
+    worker = get_worker()
     key = worker.get_current_task()
     environment = steps.environments(1)[0] | {"PROBELIB_OUT": out}
     environment["IPYTHONDIR"] = str(Path(out) / "runs" / ".ipython")
 
     async def run() -> str | None:
-        work = asyncio.create_task(steps.Worker(environment).execute(job, timeout_s, state))
+        work = asyncio.create_task(steps.Worker(environment).execute(job, timeout_s, {"cell": 0}))
         while not (await asyncio.wait([work], timeout=0.5))[0]:
             task = worker.state.tasks.get(key)
             if task is None or task.state != "executing":
                 work.cancel()
         return await work
 
-    return asyncio.run(run()), state["cell"]
+    return asyncio.run(run())
 
 
 @contextlib.asynccontextmanager
@@ -154,37 +146,3 @@ def job(folder: Path, options: dict) -> dict:
         "job_script_prologue": [*lines, *given.get("job_script_prologue", [])],
         "worker_extra_args": ["--nthreads", "1", "--memory-limit", "0"],
     }
-
-
-async def one_by_one(
-    profile: str, chosen: Sequence[Step], settings: dict[str, dict], places: Sequence
-) -> None:
-    """Run every notebook with each of its models alone; products are thrown away, scores stay. A
-    failure is only reported: whether a notebook succeeds is decided when it runs as a whole."""
-    free: asyncio.Queue = asyncio.Queue()
-    for place in places:
-        free.put_nowait(place)
-
-    async def run(step: Step, model: str, values: dict) -> None:
-        place, begin = await free.get(), time.monotonic()
-        out = paths.RUNS / profile / "alone" / files.slug(f"{step.notebook}-{model}")
-        shutil.rmtree(out, ignore_errors=True)
-        scores = paths.RUNS / profile / "scores"
-        scores.mkdir(parents=True, exist_ok=True)
-        (out / "runs" / profile).mkdir(parents=True)
-        (out / "runs" / profile / "scores").symlink_to(scores)
-        work = {"source": str(step.path), "target": str(out / "executed.ipynb"), "out": str(out)}
-        error = await place.execute(work | {"parameters": values}, step.timeout_s, {"cell": 0})
-        spent = f"{time.monotonic() - begin:.1f} s" + (f" (alone: {error})" if error else "")
-        steps.print_line(f"{'scored':10} {step.notebook}, {model} {spent}")
-        shutil.rmtree(out, ignore_errors=True)
-        free.put_nowait(place)
-
-    async with asyncio.TaskGroup() as group:
-        for step in chosen:
-            values = settings[step.notebook]
-            lists = [name for name in LISTS if name in step.accepts]
-            entries = dict.fromkeys((name, each) for name in lists for each in values.get(name, []))
-            for name, entry in entries if len(entries) > 1 else []:
-                alone = values | dict.fromkeys(lists, []) | {name: [entry]}
-                group.create_task(run(step, entry, alone))

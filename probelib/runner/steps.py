@@ -51,7 +51,7 @@ class Worker:
         with tempfile.TemporaryFile() as words:
             child = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "probelib.runner.kernel"),
-                env=self.environment | ({"PROBELIB_OUT": job["out"]} if "out" in job else {}),
+                env=self.environment,
                 start_new_session=True,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
