@@ -110,12 +110,12 @@ def _standalone(text: str, folder: Path) -> str:
 
     text = re.sub(r"(?<!!)\[([^\]]*)\]\((?!https?:|#)[^)]*\)", r"\1", text)
     page = markdown2html(mathml.typeset(text))
-    return re.sub(r'<img src="([^":]+\.png)"', lambda found: _inline(found[1], folder), page)
 
+    def inline(found: re.Match) -> str:
+        picture = base64.b64encode((folder / html.unescape(found[1])).read_bytes()).decode()
+        return f'<img src="data:image/png;base64,{picture}"'
 
-def _inline(name: str, folder: Path) -> str:
-    picture = base64.b64encode((folder / html.unescape(name)).read_bytes()).decode()
-    return f'<img src="data:image/png;base64,{picture}"'
+    return re.sub(r'<img src="([^":]+\.png)"', inline, page)
 
 
 def _verified(profile: str) -> str:

@@ -51,9 +51,12 @@ class Section:
             "profile": profile,
             "parameters": parameters_of(name, values),
             "versions": versions(),
-            "facts": None if facts is None else _about(facts),
+            "facts": None,
             "models": [],
         }
+        if facts is not None:
+            about = {"source": facts.source, "digest": facts.digest(), "facts": len(facts.facts)}
+            self.provenance["facts"] = about | {"relations": len(facts.relations)}
         self._read = store.record_models()
         use_style()
 
@@ -89,9 +92,6 @@ class Section:
             for suffix, date in ((".png", "Software"), (".pdf", "CreationDate")):
                 drawn = picture(artifact.figure, suffix[1:], metadata={date: None})
                 files.write(path.with_suffix(suffix), drawn)
-        if artifact.published is not None:
-            printed = styled(artifact.published, artifact.decimals, {})
-            files.write(path.with_suffix(".published.html"), printed.to_html())
         what = {
             "artifact": artifact.name,
             "kind": "table" if artifact.figure is None else "figure",
@@ -124,11 +124,6 @@ class Section:
             wanted = "expected paper/artifact, such as monitor/table4"
             raise ProbeError(f"artifact {artifact!r}: {wanted}")
         return self.folder / files.slug(parts[0]) / files.slug(parts[1])
-
-
-def _about(facts) -> dict:
-    about = {"source": facts.source, "digest": facts.digest()}
-    return about | {"facts": len(facts.facts), "relations": len(facts.relations)}
 
 
 def parameters_of(name: str, values: dict) -> dict:

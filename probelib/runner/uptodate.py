@@ -26,7 +26,7 @@ from probelib.runner.plan import Step
 LIBRARIES = (*SCORING_LIBRARIES, "numpy", "scipy", "pandas", "scikit-learn", "matplotlib")
 # parameters whose values are names for ``lm.load``
 MODELS = ("models", "encoder_decoders", "masked", "tuned", "model_name", "studied", "judge")
-SUFFIXES = (".csv", ".claims.csv", ".json", ".html", ".published.html", ".tex", ".png", ".pdf")
+SUFFIXES = (".csv", ".claims.csv", ".json", ".html", ".tex", ".png", ".pdf")
 INPUTS = {"parameters": "parameters changed", "outside": "files changed"}  # key -> in words
 INPUTS |= {"notebook": "notebook changed", "versions": "other versions"}
 INPUTS |= {"library": "library changed"}
