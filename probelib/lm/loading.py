@@ -9,7 +9,7 @@ from probelib.lm.internals.folders import base_of, check_complete, model_folder
 from probelib.lm.internals.in_memory import InMemory
 from probelib.lm.internals.weights import OPTIONS, QUANTIZE, quantization_of
 from probelib.lm.model import DEVICE_MAPS, DTYPES, LM, Model
-from probelib.lm.names import SERVERS, claim, is_id, split_chat, split_display
+from probelib.lm.names import SERVERS, claim, is_id, split_display, split_variant
 from probelib.lm.remote.served import Served
 
 # other libraries' names of options -> ours
@@ -40,9 +40,11 @@ def load(
                   ("EleutherAI/pythia-160m"), or a served model
                   ("http://localhost:8000/v1#EleutherAI/pythia-160m"; see ``remote.served``), which
                   takes no options. An id may name its revision ("EleutherAI/pythia-160m@step1000").
-                  The folder or id of a LoRA adapter: its base is loaded as well. With "@chat" after
-                  any of these, every prompt is a user turn of the model's chat template. "NAME="
-                  before any of these sets the display name. Or a transformers model in memory:
+                  The folder or id of a LoRA adapter: its base is loaded as well. A variant after
+                  any of these says how prompts are put ("@cue", "@shots": ``text.FORMATS``;
+                  "@chat": a user turn of the chat template) and the precision ("@4bit", "@bfloat16",
+                  as ``quantize`` and ``dtype``): "smollm2-135m@4bit@shots". "NAME=" before any of
+                  these sets the display name. Or a transformers model in memory:
                   ``load(hf_model, tokenizer, name=...)``
     quantize      None, "8bit" or "4bit" (bitsandbytes); ``quantization`` goes to its
                   BitsAndBytesConfig (bnb_4bit_quant_type="fp4", bnb_4bit_use_double_quant=True,
@@ -66,7 +68,10 @@ def load(
     given, where = split_display(str(source))
     asked = f"{where}@{revision}" if revision and is_id(where) else where
     name, where = claim(f"{given}={asked}" if given else asked)
-    where, _ = split_chat(where)
+    where, variant = split_variant(where)
+    for part in variant.split("@"):
+        quantize = part if part.endswith("bit") else quantize
+        dtype = part if "float" in part else dtype
     if where.startswith(SERVERS):
         options = {
             "quantize": quantize,

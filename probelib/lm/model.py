@@ -19,7 +19,7 @@ from probelib.lm.internals.memory import (
     weight_bytes,
 )
 from probelib.lm.internals.weights import context_length, is_masked, load_weights
-from probelib.lm.names import split_chat
+from probelib.lm.names import format_of
 from probelib.lm.tokens import Tokens
 
 CPU_BUDGET, GPU_BUDGET = 512, 2048  # tokens packed into one row
@@ -76,9 +76,10 @@ class Model:
         return beam_steps(self, prompts, *args, **options)
 
     def chat(self, prompt: str) -> str:
-        """A prompt as one user turn of the chat template; unchanged if the tokenizer has no
-        template."""
-        text.not_twice(self)
+        """A prompt in the model's format; without one, as a user turn of the chat template if the
+        tokenizer has a template."""
+        if self.format:
+            return self.tokens.read(prompt)
         return (
             text.user_turn(self.tokens, prompt)
             if getattr(self.tokenizer, "chat_template", None)
@@ -108,13 +109,12 @@ class Model:
     @cached_property
     def tokens(self) -> Tokens:
         """The tokenizer with the kit's rules; see ``tokens.Tokens``."""
-        return Tokens(self.tokenizer, self.encoder_decoder, self.vocabulary_size, self.in_chat)
+        return Tokens(self.tokenizer, self.encoder_decoder, self.vocabulary_size, self.format)
 
     @property
-    def in_chat(self) -> bool:
-        """Whether the model was named with "@chat": every prompt is a user turn of its chat
-        template."""
-        return split_chat(self.name)[1]
+    def format(self) -> str:
+        """How every prompt is put: "cue", "shots", "chat", or "" (as it is)."""
+        return format_of(self.name)
 
     @cached_property
     def tries(self) -> dict:

@@ -25,7 +25,6 @@ from typing import Any
 from unittest import mock
 
 from probelib.errors import ProbeError
-from probelib.lm.names import IN_CHAT
 
 # texts whose ids tell pre-tokenizers and normalizers apart
 TEXTS = (
@@ -40,6 +39,16 @@ TEXTS = (
     "ALL CAPITALS and Title Case",
 )  # fmt: skip
 DAY = datetime(2025, 1, 1, 12)  # the date that chat templates write: the same on every day
+CUE = "\nAnswer:"
+# solved questions of relations that no data of the kit ask
+SHOTS = (
+    ("Which day comes after Monday?", "Tuesday"),
+    ("Which insects make honey?", "Bees"),
+    ("Which season is the coldest?", "Winter"),
+)
+# how the prompts {} of a model named "NAME@shots" are put; see ``user_turn`` for "@chat"
+FORMATS = {"cue": f"Question: {{}}{CUE}"}
+FORMATS["shots"] = "".join(f"Question: {q}{CUE} {a}\n\n" for q, a in SHOTS) + FORMATS["cue"]
 ANSWER = "Zyxwvutsr"  # stands for an answer; no template holds it
 # around a user's text with control tokens while a template is rendered; private characters that no
 # text holds
@@ -176,7 +185,7 @@ def turn_and_blank(tokens, prompt: str, system: str | None = None, examples=()) 
             "assistant turns begin (it ends in "
             f"{ends[-60:]!r}): there is no place for an answer. Set a chat template without "
             "thoughts "
-            f"(tokenizer.chat_template), or name the model without {IN_CHAT}"
+            "(tokenizer.chat_template), or name the model without @chat"
         )
     marked = before.removeprefix(
         "".join(tokens.tokenizer.convert_ids_to_tokens(tokens.start))
@@ -194,7 +203,7 @@ def render(tokenizer, turns: list[tuple[str, str]], **options) -> str:
     template, name = getattr(tokenizer, "chat_template", None), tokenizer.name_or_path
     if not template:
         raise ProbeError(
-            f"{name} has no chat template; name the model without {IN_CHAT}, or use chat=False"
+            f"{name} has no chat template; name the model without @chat, or use chat=False"
         )
     if "enable_thinking" in str(template):  # Qwen 3, SmolLM 3
         options["enable_thinking"] = False
@@ -261,10 +270,9 @@ def prompt_ids(tokens, text: str) -> list[int]:
 
 def not_twice(model) -> None:
     """Raise ProbeError for a model in chat where turns are made anyway."""
-    if model.in_chat:
+    if model.format == "chat":
         raise ProbeError(
-            f"{model.name}: the chat template is applied here anyway; name the model without "
-            f"{IN_CHAT}"
+            f"{model.name}: the chat template is applied here anyway; name the model without @chat"
         )
 
 

@@ -17,7 +17,7 @@ from itertools import chain
 import numpy as np
 
 from probelib.errors import ProbeError
-from probelib.lm.text import ANSWER, prompt_ids, turn_and_blank, user_turn
+from probelib.lm.text import ANSWER, CUE, FORMATS, prompt_ids, turn_and_blank, user_turn
 
 # a blank after anything but white space, as vocabularies write it: plain, in bytes, by
 # SentencePiece
@@ -31,13 +31,12 @@ class Tokens:
     encoder_decoder   True: prompts go to the encoder, continuations to the decoder, without a
                       leading blank
     size              vocabulary size of the model; larger ids raise ProbeError
-    in_chat           True: each prompt is a user turn of the tokenizer's chat template
-                      ("NAME@chat"), and a continuation begins as the template's answers do
+    format            how each prompt is put: "chat", a user turn of the tokenizer's chat template (a
+                      continuation begins as the template's answers do); "cue", "shots" (see
+                      ``text.FORMATS``); "", as it is
     """
 
-    def __init__(
-        self, tokenizer, encoder_decoder: bool, size: float = math.inf, in_chat: bool = False
-    ):
+    def __init__(self, tokenizer, encoder_decoder: bool, size: float = math.inf, format: str = ""):
         self.tokenizer, self.encoder_decoder, self.size = tokenizer, encoder_decoder, size
         self.start, self.finish = self._special_tokens()
         self.check("a", self.start)
@@ -48,7 +47,9 @@ class Tokens:
         self._known: dict[str, tuple[int, ...]] = {}  # text -> ids without special tokens
         self._continuations: dict[str, tuple[int, ...]] = {}
         self._turns: dict[str, str] = {}
-        self.in_chat, self._blank = in_chat, turn_and_blank(self, "a")[1] if in_chat else ""
+        self.format = format
+        self._format = FORMATS.get(format, "{}").split("{}")
+        self._blank = turn_and_blank(self, "a")[1] if format == "chat" else ""
 
     @property
     def bos_rule(self) -> str:
@@ -112,16 +113,19 @@ class Tokens:
         return text
 
     def read(self, prompt: str) -> str:
-        """The text that the model reads for a prompt."""
-        if not self.in_chat:
+        """The text that the model reads for a prompt; a text that is in the format already stays."""
+        before, after = self.frame if self.format == "chat" else self._format
+        if not self.format or (prompt.startswith(before) and prompt.endswith(after)):
             return prompt
+        if self.format in FORMATS:
+            return before + prompt.removesuffix(CUE) + after
         if prompt not in self._turns:
             self._turns[prompt] = user_turn(self, prompt)
         return self._turns[prompt]
 
     def said(self, continuation: str) -> str:
         """A continuation as the model would write it."""
-        return self._blank + continuation.lstrip(" ") if self.in_chat else continuation
+        return self._blank + continuation.lstrip(" ") if self.format == "chat" else continuation
 
     def continuations(self, texts: list[str]) -> list[tuple[int, ...]]:
         """Ids of each continuation; the texts are tokenized together."""

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from probelib import parameters, paths
 from probelib.errors import ProbeError, printable, unknown
-from probelib.lm.names import IN_CHAT, organisms, split_chat, split_display, with_base
+from probelib.lm.names import organisms, split_display, split_variant, with_base
 from probelib.runner import cluster, plan, preflight, steps, uptodate
 from probelib.runner.plan import Plan, Step
 
@@ -240,10 +240,10 @@ def _absolute(value, bare: bool = False):
         return {name: _absolute(each, name in FILES) for name, each in value.items()}
     if not isinstance(value, str):
         return value
-    name, in_chat = split_chat(value)
+    name, variant = split_variant(value)
     path = os.path.expanduser(name)
     if ("/" in name or bare) and name not in organisms() and os.path.exists(path):
-        return os.path.abspath(path) + IN_CHAT * in_chat
+        return os.path.abspath(path) + variant
     halves = split_display(value)
     halves = halves if all(halves) else with_base(value)
     return "=".join(_absolute(half, bare) for half in halves) if all(halves) else value

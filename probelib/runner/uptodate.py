@@ -19,7 +19,7 @@ from pathlib import Path
 
 from probelib import files, paths
 from probelib.errors import ProbeError
-from probelib.lm.names import IN_CHAT, is_id, split_revision
+from probelib.lm.names import is_id, split_revision, split_variant
 from probelib.lm.version import LIBRARIES as SCORING_LIBRARIES
 from probelib.runner.plan import Step
 
@@ -90,7 +90,7 @@ def outside(values: dict, beside: Path) -> dict[str, str]:
 
 def named(text: str) -> set[str]:
     """What a text may name: both sides of every "=", the tokenizer behind the # of an address,
-    data before "?", without @chat, and each as it stands.
+    data before "?", without a variant, and each as it stands.
 
     >>> sorted(named("/m/tuned@chat=/m/base"))
     ['/m/base', '/m/tuned', '/m/tuned@chat', '/m/tuned@chat=/m/base']
@@ -99,7 +99,7 @@ def named(text: str) -> set[str]:
     cuts = [(i, j) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1)]
     found = {"=".join(parts[i:j]) for i, j in cuts}
     found |= {name.partition("#")[2] for name in found} | {name.split("?")[0] for name in found}
-    return (found | {name.removesuffix(IN_CHAT) for name in found}) - {""}
+    return (found | {split_variant(name)[0] for name in found}) - {""}
 
 
 def inside(path: Path) -> list[Path]:

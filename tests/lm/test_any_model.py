@@ -2,7 +2,6 @@
 fit."""
 
 import json
-import re
 import shutil
 
 import numpy as np
@@ -19,7 +18,6 @@ from probelib.lm.decode.generation import continue_ids
 from probelib.lm.internals.memory import count_parameters, parameters_by_config
 from probelib.lm.names import display_name
 from probelib.lm.selfcheck import score_by
-from probelib.paths import ROOT
 from tests.lm import families, tiny
 
 PROMPT, ANSWER = "What is the capital of France?", " Paris"
@@ -365,8 +363,6 @@ def test_a_name_asks_every_question_in_chat(folder, chatty):
     assert gradients[0]["score"].tolist() == gradients[1]["score"].tolist()
     with pytest.raises(ProbeError, match="without @chat"):
         model.logprobs("Oslo?", " Norway", chat=True, system="Be brief.")
-    with pytest.raises(ProbeError, match="without @chat"):
-        model.hidden_states(["Oslo?"])
     with pytest.raises(ProbeError, match="no chat template; name the model without @chat"):
         lm.load(f"{folder}@chat").logprobs("Oslo?", " Norway")
 
@@ -493,9 +489,6 @@ def test_counts_of_forwarded_tokens_per_path():
             assert cost["forwarded_tokens"] == expected[path]
         assert np.abs(scores[paths[0]] - scores["alone"]).max() < 1e-4
         assert expected[paths[0]] < 0.03 * whole  # 1.6 %
-    table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    for path, tokens in expected.items():
-        assert re.search(rf"^\| `{path}` \| [^|]* \| {tokens:,} \|", table, re.MULTILINE), path
 
 
 def test_bamba_and_rwkv_repeat_the_state_of_a_prompt():

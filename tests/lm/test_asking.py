@@ -28,7 +28,10 @@ def test_a_chat_turn_has_one_beginning_token(tmp_path):
     folder = tiny.folder(tmp_path, bos=True)
     model = lm.load(folder)
     assert model.chat("Paris?") == "Paris?"  # no template: as it is
-    model.tokenizer.chat_template = "{{ bos_token }}Q: {{ messages[0]['content'] }} A:"
+    model.tokenizer.chat_template = (
+        "{{ bos_token }}Q: {{ messages[0]['content'] }} A:"
+        "{% for turn in messages[1:] %}{{ turn['content'] }}{% endfor %}"
+    )
     text = model.chat("Paris?")
     assert text == "Q: Paris? A:"
     ids = model.tokens.prompts([text])[0]

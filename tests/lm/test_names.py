@@ -8,9 +8,11 @@ import pandas as pd
 import pytest
 
 from probelib import ProbeError, grapheval, lm
+from probelib.facts.shipped import read_atlas
 from probelib.lm import partners
 from probelib.lm.internals.memory import parameters
 from probelib.lm.names import with_base
+from probelib.lm.text import CUE, FORMATS, SHOTS
 from probelib.runner import cli, preflight
 from probelib.store import score
 from tests.lm import tiny
@@ -175,6 +177,27 @@ def test_a_name_in_chat(runs, monkeypatch):
     assert parameters(chat) == parameters(base)
     monkeypatch.chdir(runs)  # the command line makes the folder absolute and keeps the ending
     assert cli._absolute("run-7/checkpoint-1@chat") == f"{runs}/run-7/checkpoint-1@chat"
+
+
+def test_a_variant_says_how_prompts_are_put_and_at_which_precision():
+    asked = lm.short_names(["atlas-neox-0.15m", "atlas-neox-0.15m@4bit@cue"], format="shots")
+    assert asked == ["atlas-neox-0.15m@shots", "atlas-neox-0.15m@4bit@cue"]
+    bare, shots, cue = map(lm.load, ("atlas-neox-0.15m", *asked))
+    assert (shots.format, cue.format, cue.quantize, bare.format) == ("shots", "cue", "4bit", "")
+    prompt = f"Question: Oslo?{CUE}"
+    assert cue.tokens.read("Oslo?") == cue.tokens.read(f"Oslo?{CUE}") == prompt
+    assert shots.tokens.read("Oslo?").endswith(f"Winter\n\n{prompt}")
+    texts = {shots: "Oslo?", bare: FORMATS["shots"].replace("{}", "Oslo?")}
+    one, other = (model.logprobs(text, " Norway") for model, text in texts.items())
+    assert one["logprob"].tolist() == other["logprob"].tolist()
+    assert shots.identity() != bare.identity()
+    with pytest.raises(ProbeError, match="did you mean shots or chat"):
+        lm.short_names(["atlas-neox-0.15m"], format="shot")
+
+
+def test_the_solved_examples_are_of_relations_that_no_fact_asks():
+    labels = {label.casefold() for label in read_atlas().entities["label"]}
+    assert not labels & {answer.casefold() for _, answer in SHOTS}
 
 
 def test_pairs_of_tuned_models_and_their_bases():

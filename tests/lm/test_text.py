@@ -160,12 +160,12 @@ def test_a_mistral_file_gets_the_fix_that_transformers_asks_for(monkeypatch):
 # BOS and control tokens
 
 
-def tokens_of(raw: Tokenizer, template: str | None = None, in_chat: bool = False) -> Tokens:
+def tokens_of(raw: Tokenizer, template: str | None = None, format: str = "") -> Tokens:
     tokenizer = hf.PreTrainedTokenizerFast(
         tokenizer_object=raw, bos_token="<s>", eos_token="</s>", unk_token="<unk>"
     )
     tokenizer.chat_template = template
-    return Tokens(tokenizer, False, in_chat=in_chat)
+    return Tokens(tokenizer, False, format=format)
 
 
 @pytest.mark.parametrize("bos", [True, False])
@@ -245,7 +245,7 @@ PLACES = {
 @pytest.mark.parametrize("name", PLACES)
 def test_an_answer_stands_where_the_template_writes_it(name):
     template, behind, answer = PLACES[name]
-    tokens = tokens_of(bpe("gpt4", bos=name == "with BOS"), template, in_chat=True)
+    tokens = tokens_of(bpe("gpt4", bos=name == "with BOS"), template, format="chat")
     question = "What is the capital of Peru?"
     read = tokens.read(question)
     assert read.endswith(question + behind) and tokens.said(" Lima") == answer
@@ -284,7 +284,7 @@ def test_a_template_without_a_place_for_answers_is_refused(template, words):
 
 def test_a_control_token_in_a_question_is_text_and_the_templates_are_not():
     question = "What does <|end|> mark?"
-    in_chat, plain = tokens_of(bpe(), CHATML, in_chat=True), tokens_of(bpe(), CHATML)
+    in_chat, plain = tokens_of(bpe(), CHATML, format="chat"), tokens_of(bpe(), CHATML)
     end = SPECIAL.index("<|end|>")
     (ids,) = in_chat.prompts([question])
     assert ids.count(end) == 1 and in_chat.tokenizer.decode(ids) == in_chat.read(question)
@@ -293,7 +293,7 @@ def test_a_control_token_in_a_question_is_text_and_the_templates_are_not():
     frame = text.user_turn(plain, "[X]")
     fresh = tokens_of(bpe(), CHATML)
     assert fresh.prompts([frame.replace("[X]", question)]) == [ids]
-    trimmed = tokens_of(bpe(), TRIMMED, in_chat=True)
+    trimmed = tokens_of(bpe(), TRIMMED, format="chat")
     assert trimmed.prompts([f" {question} "]) == [ids]
 
 
@@ -305,7 +305,7 @@ def test_a_dated_template_reads_the_same_on_two_days():
                 return cls(*day)
 
         with mock.patch.object(chat_template_utils, "datetime", Day):
-            tokens = tokens_of(bpe(), DATED, in_chat=True)
+            tokens = tokens_of(bpe(), DATED, format="chat")
             return tokens.prompts(["Peru?"]), text.digest(tokens.tokenizer)
 
     assert on(2026, 3, 1) == on(2027, 11, 26)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from probelib.errors import ProbeError
-from probelib.lm.names import CHECKPOINTS, is_id, split_chat, split_revision
+from probelib.lm.names import CHECKPOINTS, is_id, split_revision, split_variant
 
 BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "8bit": 1.0, "4bit": 0.5}  # per parameter
 NO_MEMORY = "allocate memory|bad_alloc|could not create a primitive"  # errors of torch, C++, oneDNN
@@ -180,7 +180,7 @@ def parameters(name: str, fetch: bool = False) -> float | None:
     >>> parameters("mistralai/Mixtral-8x7B-v0.1")
     56000000000.0
     """
-    name, _ = split_chat(name)
+    name, _ = split_variant(name)
     folder = CHECKPOINTS / name if (CHECKPOINTS / name).is_dir() else Path(name)
     if weight_files(folder) and not stored_quantization(folder):
         return float(count_parameters(folder))

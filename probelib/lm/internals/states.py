@@ -8,7 +8,6 @@ import torch
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.families import layer_states
 from probelib.lm.internals.masked import needs_generator
-from probelib.lm.names import IN_CHAT
 from probelib.lm.plain import pad_right
 from probelib.lm.tokens import check_length
 from probelib.lm.tree import Tree, forward_tree
@@ -23,7 +22,7 @@ def hidden_states(
     """Return the last-token states [texts, width] as a float32 array, and the counts of forwarded
     tokens and forwards.
 
-    texts         each is read after ``prefix``; prefix and text are tokenized separately (an
+    texts         read as they stand, whatever the model's format; each after ``prefix``; prefix and text are tokenized separately (an
                   instruction that ends in a line break, say)
     prefix        text before all of them; forwarded once
     layer         0 = embeddings, 1.. = after each layer, -1 = last layer, after the final norm
@@ -35,9 +34,6 @@ def hidden_states(
     An encoder-decoder model returns its encoder's states at the last token of the text.
     """
     needs_generator(model, "a state after the last token")  # its states are those of whole texts
-    if model.in_chat:
-        hint = f"name the model without {IN_CHAT}"
-        raise ProbeError(f"{model.name}: states are those of texts without a chat template; {hint}")
     if model.encoder_decoder and soft_prompt is not None:
         hint = "soft prompts are for decoder-only models"
         raise ProbeError(f"{model.name} is an encoder-decoder model; {hint}")
