@@ -25,6 +25,7 @@ from probelib.report.shown import (
     PAPERS,
     artifact_title,
     digits,
+    escape_cell,
     escape_markdown,
     heading,
     markdown_rows,
@@ -244,7 +245,7 @@ def table_markdown(
     for name in (bold or {}).keys() & columns.keys():
         for row in bold[name]:
             columns[name][row] = f"**{columns[name][row]}**"
-    head = [escape_markdown(heading(name)) for name in columns]
+    head = [escape_cell(heading(name)) for name in columns]
     lines, n = markdown_rows([head, *zip(*columns.values(), strict=True)]), len(table)
     folded = f"<details><summary>{n} rows</summary>\n\n{lines}\n\n</details>"
     return lines if n <= LONGEST else folded
@@ -254,7 +255,7 @@ def _cells(column: pd.Series, digits: int) -> list[str]:
     texts = column.astype(str)
     if texts.str.contains(r"\.|e-").any() and holds_numbers(texts):
         return [f"{float(text):.{digits}f}" if text else "–" for text in texts]
-    return [escape_markdown(str(value)) or "–" for value in column]
+    return [escape_cell(str(value)) or "–" for value in column]
 
 
 def claims_of(profile: str, artifact: str) -> pd.DataFrame | None:

@@ -144,7 +144,7 @@ def styler_markdown(style, separator: str = "\x1f") -> str:
     rows = [line.split(separator) for line in style.to_string(delimiter=separator).splitlines()]
     heads = len(rows) - len(style.data)  # a row per level of the columns, one for the index
     head = [" ".join(" ".join(texts).split()) for texts in zip_longest(*rows[:heads], fillvalue="")]
-    return markdown_rows(map(escape_markdown, row) for row in [head, *rows[heads:]])
+    return markdown_rows(map(escape_cell, row) for row in [head, *rows[heads:]])
 
 
 def markdown_rows(rows: Iterable[Iterable[str]]) -> str:
@@ -171,6 +171,17 @@ def escaped_html(style) -> str:
         setattr(style, side, named)
         setattr(style.data, side, named)
     return style.to_html()
+
+
+def escape_cell(text: str) -> str:
+    """A text from data as Markdown that shows every one of its letters: _United States_, *NSYNC*.
+
+    >>> escape_cell("*NSYNC* of `snake_case`, 5 < 6")
+    '\\\\*NSYNC\\\\* of \\\\`snake\\\\_case\\\\`, 5 < 6'
+    """
+    text = re.sub(r"&(?=#?\w+;)", "&amp;", text)
+    text = re.sub(r"[\\`*_~$]|(?<=!)\[|(?<=\])\(|:(?=//)|(?<=www)\.", r"\\\g<0>", text)
+    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text)
 
 
 def escape_markdown(text: str) -> str:

@@ -1,6 +1,7 @@
 """Artifacts, pages and charts: same bytes twice, everything escaped, nothing fetched, the committed
 pages show the CSVs."""
 
+import html
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.text import Text
+from nbconvert.filters import markdown2html
 
 from probelib import lm, paths, report
 from probelib.errors import ProbeError
@@ -177,6 +179,14 @@ def test_a_table_by_hand():
     assert pages.table_markdown(table, {"r": 2}).split("\n") == rows
     long = pages.table_markdown(pd.DataFrame({"n": range(pages.LONGEST + 1)}))
     assert long.startswith(f"<details><summary>{pages.LONGEST + 1} rows</summary>")
+
+
+def test_names_in_a_table_are_shown_letter_by_letter():
+    names = ["_United States_", "*NSYNC*", "a `b` c", "New Zealand\\, Inc.", "AC|DC", "~~old~~"]
+    names += ["Ke$ha and A$AP", "<i>x</i>", "[link](http://a.b)", "snake_case_name", "&amp;"]
+    page = markdown2html(pages.table_markdown(pd.DataFrame({"label": names})))
+    shown = re.findall(r"<td[^>]*>(.*?)</td>", page)
+    assert [html.unescape(re.sub("<[^>]*>", "", cell)) for cell in shown] == names
 
 
 def test_an_artifact_has_a_paper_and_a_name(section, monkeypatch):
