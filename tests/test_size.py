@@ -23,8 +23,8 @@ ROOMS = {
     "monitor": 1550,
     "organisms": 2128,
     "published": 56,
-    "report": 1645,
-    "runner": 1821,
+    "report": 1382,
+    "runner": 1633,
     "zplke": 1545,
 }
 TESTS, BENCH = 17571, 1414
