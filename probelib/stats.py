@@ -14,7 +14,6 @@ import scipy  # loads its modules when they are used
 from probelib.errors import ProbeError, unknown
 
 LEVEL = 0.95
-SMALL_P = 0.0005  # a smaller p-value would be printed as 0.000
 
 
 def pearson(x, y) -> dict[str, float]:
@@ -28,13 +27,8 @@ def pearson(x, y) -> dict[str, float]:
         return dict.fromkeys(("r", "p", "low", "high"), np.nan) | {"n": n}
     result = scipy.stats.pearsonr(x, y)
     low, high = result.confidence_interval(LEVEL) if n > 3 else (np.nan, np.nan)
-    return {
-        "r": float(result.statistic),
-        "p": float(result.pvalue),
-        "low": float(low),
-        "high": float(high),
-        "n": n,
-    }
+    found = {"r": result.statistic, "p": result.pvalue, "low": low, "high": high}
+    return {name: float(value) for name, value in found.items()} | {"n": n}
 
 
 def _complete(*values, known=np.isfinite) -> list[np.ndarray]:
@@ -77,32 +71,6 @@ def partial(x, y, given) -> dict[str, float]:
     return {"r": r, "p": p, "low": float(low), "high": float(high), "n": n}
 
 
-def in_words(result: dict[str, float], of: str = "models") -> str:
-    """A correlation as the text of a caption.
-
-    >>> in_words({"r": -0.8466, "p": 0.00051, "low": -0.956, "high": -0.531, "n": 12})
-    'r = -0.847 [-0.956, -0.531], p = 0.00051, n = 12 models'
-    >>> in_words({"r": -0.9, "p": 1e-06, "low": -0.97, "high": -0.8, "n": 14})
-    'r = -0.900 [-0.970, -0.800], p < 0.001, n = 14 models'
-    >>> in_words(pearson([1, 2], [2, 1]))
-    'undefined for n = 2 models'
-    """
-    if not np.isfinite(result["r"]):
-        return f"undefined for n = {result['n']} {of}"
-    p = "p < 0.001" if result["p"] < SMALL_P else f"p = {result['p']:.2g}"
-    interval = f" [{result['low']:.3f}, {result['high']:.3f}]" if np.isfinite(result["low"]) else ""
-    return f"r = {result['r']:.3f}{interval}, {p}, n = {result['n']} {of}"
-
-
-def p_value_in_words(p: float) -> str:
-    """A p-value as the cell of a table.
-
-    >>> [p_value_in_words(p) for p in (0.0409, 0.0006, 0.0004, float("nan"))]
-    ['0.041', '0.001', '<0.001', '–']
-    """
-    return "–" if np.isnan(p) else "<0.001" if p < SMALL_P else f"{p:.3f}"
-
-
 def wilson(successes: int, n: int) -> tuple[float, float]:
     """Wilson's 95 % interval of a proportion, as fractions; (NaN, NaN) for n = 0."""
     if n == 0:
@@ -119,11 +87,9 @@ def bootstrap(
 
     statistic  maps indices [times, n] of resampled units to values [times]
     """
-    return (
-        statistic(np.random.default_rng(seed).integers(0, n, size=(times, n)))
-        if n > 1
-        else np.full(times, np.nan)
-    )
+    if n < 2:
+        return np.full(times, np.nan)
+    return statistic(np.random.default_rng(seed).integers(0, n, size=(times, n)))
 
 
 def resample_counts(n: int, times: int, seed: int = 0) -> np.ndarray:
@@ -142,10 +108,8 @@ def percentile_interval(values: np.ndarray) -> tuple[float, float]:
     values = values[np.isfinite(values)]
     if not len(values):
         return np.nan, np.nan
-    low, high = np.percentile(values, [50 * (1 - LEVEL), 50 * (1 + LEVEL)])
-    return (
-        (np.nan, np.nan) if np.isclose(low, high, rtol=0, atol=1e-12) else (float(low), float(high))
-    )
+    low, high = np.percentile(values, [50 * (1 - LEVEL), 50 * (1 + LEVEL)]).tolist()
+    return (np.nan, np.nan) if np.isclose(low, high, rtol=0, atol=1e-12) else (low, high)
 
 
 def percentile_intervals(replicates: np.ndarray) -> np.ndarray:
@@ -174,9 +138,12 @@ def jackknife_interval(estimate: np.ndarray, left_out: np.ndarray) -> tuple[np.n
     bootstrap sample would be ties.
 
     estimate   the statistic of all facts: a number or [...]
-    left_out   [g, ...]: the statistic without each of g groups of facts of about equal size; NaN for fewer than two groups
+    left_out   [g, ...]: the statistic without each of g groups of facts of about equal size; NaN
+               for fewer than two groups
 
-    >>> [round(float(end), 2) for end in jackknife_interval(2.0, np.array([2.5, 2.0, 1.5]))]  # the mean of 1, 2, 3
+    The mean of 1, 2, 3:
+
+    >>> [round(float(end), 2) for end in jackknife_interval(2.0, np.array([2.5, 2.0, 1.5]))]
     [-0.48, 4.48]
     """
     g = len(left_out)
@@ -207,9 +174,8 @@ def pearson_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     x, y = (np.where(both, v, 0.0) for v in (x, y))
     x, y = (np.where(both, v - (v.sum(1) / np.maximum(n, 1))[:, None], 0.0) for v in (x, y))
     spread = np.sqrt((x**2).sum(1) * (y**2).sum(1))
-    return np.divide(
-        (x * y).sum(1), spread, out=np.full(len(n), np.nan), where=(n >= 3) & (spread > 1e-12)
-    )
+    there, none = (n >= 3) & (spread > 1e-12), np.full(len(n), np.nan)
+    return np.divide((x * y).sum(1), spread, out=none, where=there)
 
 
 def pearson_replicates(x, y, clusters, times: int = 2000, seed: int = 0) -> np.ndarray:
@@ -220,9 +186,8 @@ def pearson_replicates(x, y, clusters, times: int = 2000, seed: int = 0) -> np.n
     constant. A replicate is computed from six sums per cluster, however many pairs it has."""
     x, y, number = _complete(x, y, pd.factorize(np.asarray(clusters))[0])
     x, y, number = x - nanmean(x), y - nanmean(y), number.astype(int)
-    sums = np.column_stack(
-        [np.bincount(number, v) for v in (np.ones(len(x)), x, y, x * x, y * y, x * y)]
-    )
+    parts = (np.ones(len(x)), x, y, x * x, y * y, x * y)
+    sums = np.column_stack([np.bincount(number, part) for part in parts])
     sums = sums[sums[:, 0] > 0]  # of clusters that have pairs
     n, sx, sy, xx, yy, xy = (resample_counts(len(sums), times, seed) @ sums).T
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -280,23 +245,6 @@ def mcnemar(first, second) -> dict[str, float]:
     return {"lost": lost, "gained": gained, "p": float(p), "n": len(first)}
 
 
-def friedman(values) -> float:
-    """p-value of Friedman's test (Cochran's Q for binary values) that the columns differ.
-
-    values   [facts, conditions]; rows with a NaN are left out. Fewer than 3 columns or 2 rows give NaN, no difference gives 1.
-
-    >>> round(friedman([[1, 0, 0]] * 4), 4), friedman([[1, 1, 1], [0, 0, 0]]), friedman([[1, 0]] * 4)
-    (0.0183, 1.0, nan)
-    """
-    table = np.asarray(values, dtype=float)
-    table = table[np.isfinite(table).all(axis=1)]
-    if len(table) < 2 or table.shape[1] < 3:
-        return np.nan
-    if not np.ptp(table, axis=1).any():
-        return 1.0
-    return float(scipy.stats.friedmanchisquare(*table.T).pvalue)
-
-
 def levelled(values, tolerance: float = 1e-5) -> np.ndarray:
     """Values with near ties made equal, before they are ranked: each run of sorted values whose
     gaps are at most ``tolerance`` times their size takes its lowest value. Differences in the last
@@ -313,17 +261,15 @@ def levelled(values, tolerance: float = 1e-5) -> np.ndarray:
     flat = values.ravel().copy()
     order = np.argsort(flat, kind="stable")[: int((~np.isnan(flat)).sum())]  # NaN values come last
     ordered = flat[order]
-    bounded = len(ordered) > 0 and ordered[0] >= 0 and ordered[-1] <= 1
+    finite = ordered[np.isfinite(ordered)]
+    bounded = len(finite) > 0 and finite[0] >= 0 and finite[-1] <= 1
     size = np.minimum(ordered, 1 - ordered) if bounded else np.abs(ordered)
     with np.errstate(invalid="ignore"):
         gap = np.diff(ordered)  # NaN between two equal infinities
         new = (gap > tolerance * np.minimum(size[1:], size[:-1])) & ~(ordered[1:] == ordered[:-1])
-    first = (
-        np.maximum.accumulate(np.where(np.r_[True, new], np.arange(len(ordered)), 0))
-        if len(ordered)
-        else order
-    )
-    flat[order] = ordered[first]
+    if len(ordered):
+        first = np.where(np.r_[True, new], np.arange(len(ordered)), 0)
+        flat[order] = ordered[np.maximum.accumulate(first)]
     return flat.reshape(values.shape)
 
 
@@ -349,7 +295,8 @@ def kendall(x, y) -> dict[str, float]:
 def auc(score, positive) -> float:
     """Area under the ROC curve: P(score of a positive > score of a negative), ties counted half.
 
-    score, positive   [facts]; scores are ``levelled``. Facts with a NaN score are left out. NaN without positives or negatives
+    score, positive   [facts]; scores are ``levelled``. Facts with a NaN score are left out. NaN
+                      without positives or negatives
     """
     score, positive = levelled(score), np.asarray(positive, dtype=bool)
     there = ~np.isnan(score)
@@ -366,11 +313,11 @@ def reliability(probability, right, bins: int = 10, units=None) -> pd.DataFrame:
     ``probability`` (mean), ``right`` (accuracy). Empty bins are left out. ECE = sum n |probability
     - right| / sum n.
 
-    units   the fact of each case, if several models judge the same facts: an interval must count facts. None: one unit per case
+    units   the fact of each case, if several models judge the same facts: an interval must count
+            facts. None: one unit per case
     """
-    frame = pd.DataFrame(
-        {"probability": np.asarray(probability, float), "right": np.asarray(right, float)}
-    )
+    columns = {"probability": probability, "right": right}
+    frame = pd.DataFrame({name: np.asarray(own, float) for name, own in columns.items()})
     frame = frame.assign(unit=range(len(frame)) if units is None else np.asarray(units)).dropna()
     frame["bin"] = np.minimum((frame["probability"] * bins).astype(int), bins - 1)
     table = frame.groupby("bin").agg(
@@ -392,18 +339,6 @@ def ece(probability, right, bins: int = 10) -> float:
     return float(gap / table["n"].sum()) if len(table) else np.nan
 
 
-def ece_replicates(
-    probability, right, times: int = 2000, seed: int = 0, bins: int = 10
-) -> np.ndarray:
-    """``times`` bootstrap replicates of ``ece`` over facts; both inputs are [facts, models], and a
-    fact is resampled with all its models."""
-    n = len(probability)
-    column = np.minimum((probability * bins).astype(int), bins - 1)
-    gap = np.zeros((n, bins))  # of each fact, what it adds to a bin's sum of probability - right
-    np.add.at(gap, (np.arange(n)[:, None], column), probability - right)
-    return np.abs(resample_counts(n, times, seed) @ gap).sum(1) / (probability.size or np.nan)
-
-
 def brier(probability, right) -> float:
     """Brier score: mean squared difference of probability and outcome, in [0, 1]; lower is
     better."""
@@ -423,9 +358,8 @@ def scaling_fit(sizes, values, kind: str = "linear", level: float = 0.9) -> dict
     (``_size_interval``; NaN if b <= 0); ``n``."""
     x, y = _complete(np.log10(np.asarray(sizes, dtype=float)), values)
     if kind == "logit" and ((y <= 0) | (y >= 1)).any():
-        raise ProbeError(
-            "a logit fit needs values strictly between 0 and 1; use kind='linear' or leave the others out"
-        )
+        how = "use kind='linear' or leave the others out"
+        raise ProbeError(f"a logit fit needs values strictly between 0 and 1; {how}")
     y, target = _scaled(y, kind), _scaled(level, kind)
     n = len(x)
     if len(set(x)) < 2:
@@ -434,17 +368,11 @@ def scaling_fit(sizes, values, kind: str = "linear", level: float = 0.9) -> dict
     fit = scipy.stats.linregress(x, y)
     wide = scipy.stats.t.ppf((1 + LEVEL) / 2, n - 2) * fit.stderr if n > 2 else np.nan
     low, high = _size_interval(x, y, target) if fit.slope > 0 else (np.nan, np.nan)
-    return {
-        "a": float(fit.intercept),
-        "b": float(fit.slope),
-        "b_low": float(fit.slope - wide),
-        "b_high": float(fit.slope + wide),
-        "r2": float(fit.rvalue**2),
-        "size_at": _size((target - fit.intercept) / fit.slope) if fit.slope > 0 else np.nan,
-        "size_low": low,
-        "size_high": high,
-        "n": n,
-    }
+    at = _size((target - fit.intercept) / fit.slope) if fit.slope > 0 else np.nan
+    found = {"a": fit.intercept, "b": fit.slope, "b_low": fit.slope - wide}
+    found |= {"b_high": fit.slope + wide, "r2": fit.rvalue**2}
+    found = {name: float(value) for name, value in found.items()}
+    return found | {"size_at": at, "size_low": low, "size_high": high, "n": n}
 
 
 def _scaled(values, kind: str):
@@ -473,11 +401,8 @@ def _size_interval(x: np.ndarray, y: np.ndarray, target: float) -> tuple[float, 
     residuals = y - fit.intercept - fit.slope * x
     scatter = (residuals**2).sum() / (n - 2) * scipy.stats.t.ppf((1 + LEVEL) / 2, n - 2) ** 2
     gap = y.mean() - target
-    a, b, c = (
-        fit.slope**2 - scatter / ((x - x.mean()) ** 2).sum(),
-        fit.slope * gap,
-        gap**2 - scatter / n,
-    )
+    a = fit.slope**2 - scatter / ((x - x.mean()) ** 2).sum()
+    b, c = fit.slope * gap, gap**2 - scatter / n
     if a <= 0:
         return 0.0, np.inf
     half = np.sqrt(max(b * b - a * c, 0.0))
@@ -501,22 +426,19 @@ def calibrate(values: pd.DataFrame, rating, folds: int = 3, seed: int = 42) -> p
     rating = np.asarray(rating, dtype=float)
     if values.isna().any(axis=None) or not np.isfinite(rating).all():
         lost = int((values.isna().any(axis=1) | ~np.isfinite(rating)).sum())
-        raise ProbeError(
-            f"{lost} of {len(values)} facts have no value for some configuration; keep those that are defined for all"
-        )
+        said = f"{lost} of {len(values)} facts have no value for some configuration"
+        raise ProbeError(f"{said}; keep those that are defined for all")
     if len(values) < folds:
-        raise ProbeError(
-            f"{folds} folds of {len(values)} facts: at least one fact per fold is needed"
-        )
+        said = f"{folds} folds of {len(values)} facts: at least one fact per fold is needed"
+        raise ProbeError(said)
     rows, on = [], lambda facts, name: kendall(values[name].to_numpy()[facts], rating[facts])
     for fold, (train, test) in enumerate(split(len(values), folds, seed), 1):
         taus = pd.Series({c: on(train, c)["tau"] for c in values.columns}, dtype=float)
         best = taus.fillna(0.0).round(9).idxmax()
         there, undefined = on(test, best), int(taus.isna().sum())
         rows.append((fold, best, there["tau"], taus[best], there["n"], undefined))
-    return pd.DataFrame(
-        rows, columns=["fold", "configuration", "tau", "training", "n", "undefined"]
-    )
+    columns = ["fold", "configuration", "tau", "training", "n", "undefined"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def split(n: int, folds: int = 3, seed: int = 42) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -531,9 +453,8 @@ def held_out(values: pd.DataFrame, rating, configurations: list, seed: int = 42)
     (``calibrate``)."""
     rating = np.asarray(rating, dtype=float)
     folds = zip(configurations, split(len(values), len(configurations), seed), strict=True)
-    return np.array(
-        [kendall(values[c].to_numpy()[test], rating[test])["tau"] for c, (_, test) in folds]
-    )
+    on = lambda name, facts: kendall(values[name].to_numpy()[facts], rating[facts])["tau"]
+    return np.array([on(name, test) for name, (_, test) in folds])
 
 
 def kendall_replicates(x, y, times: int = 2000, seed: int = 0) -> np.ndarray:
@@ -565,12 +486,10 @@ def held_out_replicates(
     """Bootstrap replicates of the mean of ``held_out``: facts are resampled within each fold, the
     selected configurations stay. NaN if the tau of a fold is undefined."""
     rating = np.asarray(rating, dtype=float)
-    folds = enumerate(
-        zip(configurations, split(len(values), len(configurations), seed), strict=True)
-    )
+    folds = zip(configurations, split(len(values), len(configurations), seed), strict=True)
     replicates = [
-        kendall_replicates(values[c].to_numpy()[test], rating[test], times, k)
-        for k, (c, (_, test)) in folds
+        kendall_replicates(values[name].to_numpy()[test], rating[test], times, k)
+        for k, (name, (_, test)) in enumerate(folds)
     ]
     return np.mean(replicates, axis=0)
 
@@ -597,11 +516,9 @@ def scaling_replicates(
     values, x = np.asarray(values, dtype=float), np.log10(np.asarray(sizes, dtype=float))
     weight, there = resample_counts(len(values), times, seed), np.isfinite(values)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        y = _scaled(
-            weight @ np.where(there, values, 0.0) / (weight @ there), kind
-        )  # [times, models]
-        slope = ((x - x.mean()) * (y - y.mean(1, keepdims=True))).sum(1) / (
-            (x - x.mean()) ** 2
-        ).sum()
+        # [times, models]
+        y = _scaled(weight @ np.where(there, values, 0.0) / (weight @ there), kind)
+        left = x - x.mean()
+        slope = (left * (y - y.mean(1, keepdims=True))).sum(1) / (left**2).sum()
         at = 10 ** (x.mean() + (_scaled(level, kind) - y.mean(1)) / slope)
     return np.where(slope <= 0, np.inf, at)

@@ -188,14 +188,3 @@ def smoke_run(begun_run) -> tuple[Path, str]:
     """The folder of one undisturbed smoke run, and what it said."""
     out, process = begun_run
     return out, finish(process)
-
-
-@pytest.fixture(scope="session")
-def lab1(tmp_path_factory) -> Path:
-    """The folder of a course of one lab, as ``./run_all.sh course`` makes it."""
-    pytest.importorskip("pyreveal")
-    from probelib.course.__main__ import main
-
-    out = tmp_path_factory.mktemp("course")
-    assert main(["--out", str(out), "--only", "lab1_log_probability", "--profile", "smoke"]) == 0
-    return out

@@ -131,11 +131,8 @@ def test_draws_of_a_size_leave_out_what_is_undefined():
 
 def test_no_fact_has_no_number():
     none = np.empty(0)
-    for replicates in (
-        stats.kendall_replicates(none, none, 5),
-        stats.ece_replicates(none[:, None], none[:, None], 5),
-    ):
-        assert len(replicates) == 5 and np.isnan(replicates).all()
+    replicates = stats.kendall_replicates(none, none, 5)
+    assert len(replicates) == 5 and np.isnan(replicates).all()
     assert np.isnan(stats.mean_band(np.empty((0, 2)))["mean"]).all()
 
 
@@ -232,21 +229,6 @@ def test_partial_correlation_of_the_papers_table():
 def test_partial_correlation_is_none_where_nothing_is_left():
     assert np.isnan(stats.partial([1, 2, 3, 4], [1, 3, 2, 5], [2, 4, 6, 8])["r"])
     assert np.isnan(stats.partial([1, 2, 3], [1, 3, 2], [2, 4, 7])["r"])
-
-
-def test_draws_of_the_calibration_error_are_errors_of_drawn_facts():
-    generator = np.random.default_rng(3)
-    probability, right = (
-        generator.random((30, 2)),
-        generator.random((30, 2)) < 0.5,
-    )  # [facts, models]
-    replicates = stats.ece_replicates(probability, right.astype(float), times=5, seed=1, bins=4)
-    counts = np.random.default_rng(1).multinomial(30, np.full(30, 1 / 30), size=5)
-    for value, count in zip(replicates, counts, strict=True):
-        rows = np.repeat(np.arange(30), count)
-        assert value == pytest.approx(
-            stats.ece(probability[rows].ravel(), right[rows].ravel(), bins=4)
-        )
 
 
 def test_draws_that_differ_by_rounding_alone_have_no_interval():

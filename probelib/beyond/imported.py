@@ -1,10 +1,9 @@
 """Scores that another program computed, as the kit's score frames: existing runs analysed without a
 new model run.
 
-    rows = imported.read("results/gpt2")    # lm-pub-quiz results, or lm-evaluation-harness samples
+    rows = imported.read("results/gpt2")    # samples of lm-evaluation-harness
 
-lm-pub-quiz: a folder with ``metadata_results.json`` (see ``facts.formats``). lm-evaluation-harness:
-the folder (or one file) that ``lm_eval --log_samples --output_path FOLDER`` writes, with one
+It is the folder (or one file) that ``lm_eval --log_samples --output_path FOLDER`` writes, with one
 document per line of ``samples_<task>_<date>.jsonl``:
 
     {"doc_id": 0, "doc": {...}, "target": "2",
@@ -16,7 +15,7 @@ A Parquet file with the rows below is read unchanged: ``GPT2`` holds GPT-2's sco
 
 All give one row per (fact, candidate): ``model``, ``relation`` (for lm-evaluation-harness: the
 task), ``fact``, ``prompt``, ``candidate``, ``label``, ``gold``, ``logprob`` (nats; of the
-continuation, or of the whole statement in lm-pub-quiz).
+continuation; in ``GPT2``, of the whole statement).
 """
 
 import os
@@ -27,7 +26,6 @@ import pandas as pd
 
 from probelib import files
 from probelib.errors import ProbeError
-from probelib.facts.formats import read_bear_results
 from probelib.facts.text import read_objects
 
 GPT2 = Path(__file__).with_name("gpt2_bear.parquet")
@@ -45,19 +43,14 @@ def read_one(folder: str | Path | None, relations: list[str] | None = None) -> p
 
 
 def read(folder: str | Path, relations: list[str] | None = None) -> pd.DataFrame:
-    """The scores of a folder (or of one file) of either program; ``relations`` (or tasks): None for
+    """The scores of a folder or of one file; ``relations`` (or tasks): None for
     all. ``.attrs["models"]`` names model, program and digest of the files, for provenance
     (``report.Section.add``)."""
     folder = Path(os.path.abspath(folder))  # its last name is the model's, however it is given
     if not folder.exists():
-        wanted = "a folder of lm-pub-quiz or lm-evaluation-harness results is needed"
+        wanted = "a folder of lm-evaluation-harness's samples is needed"
         raise ProbeError(f"{folder} does not exist; {wanted}")
-    if (folder / "metadata_results.json").exists():
-        program, paths = "lm-pub-quiz", sorted(folder.glob("*.json*"))
-        frame = read_bear_results(folder, relations)
-        asked = frame["fact"] + "|R" + frame["template"].astype(str)
-        frame = frame.assign(prompt="statement|" + asked + "|none")[COLUMNS]
-    elif folder.suffix == ".parquet":
+    if folder.suffix == ".parquet":
         program, paths = "lm-pub-quiz" if folder == GPT2 else "Parquet", [folder]
         frame = pd.read_parquet(folder)
         if missing := [name for name in COLUMNS if name not in frame]:
@@ -69,8 +62,7 @@ def read(folder: str | Path, relations: list[str] | None = None) -> pd.DataFrame
     elif paths := [folder] if folder.is_file() else sorted(folder.rglob("samples_*.jsonl")):
         program, frame = "lm-evaluation-harness", _harness(paths, relations)
     else:
-        wanted = "metadata_results.json (lm-pub-quiz) nor samples_*.jsonl (lm_eval --log_samples)"
-        raise ProbeError(f"{folder} holds neither {wanted}")
+        raise ProbeError(f"{folder} holds no samples_*.jsonl (lm_eval --log_samples)")
     digest = files.sha256("".join(files.sha256(path) for path in paths).encode())[:16]
     about = {"program": program, "files": digest}
     frame.attrs["models"] = [{"model": name, **about} for name in frame["model"].unique()]

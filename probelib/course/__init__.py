@@ -1,7 +1,7 @@
 """The course: eight labs in ``notebooks/exercises``, the checks of their exercises, and the command
 that makes copies and marks.
 
-``build``    ``./run_all.sh course --out DIR``: student copies, instructor's copies, slides
+``build``    ``./run_all.sh course --out DIR``: copies for students and instructors
 ``grade``    ``./run_all.sh course --grade FOLDER --out marks.csv``: marks of labs handed in
 ``checks``   how an answer is compared, and the message if it is not right yet
 ``figures``  ``show(figure, alt)``: a figure with a description for readers who cannot see it

@@ -81,16 +81,13 @@ class Check:
             raise NotYet(f"a function is expected here, not {shown(answer)}: {wanted}.")
         name, got = getattr(answer, "__name__", "your function"), []
         stopped, look = None, f"look at this: {self.hints['look']}"
-        for case in self.cases:
-            try:
+        try:
+            for case in self.cases:
                 got.append(call(answer, case, name, look))
-            except NotYet as error:
-                stopped = error
-                break
-        wrong = [
-            (i, problem) for i, problem in enumerate(self._compared(got, self.right)) if problem
-        ]
-        if wrong:
+        except NotYet as error:
+            stopped = error
+        problems = enumerate(self._compared(got, self.right))
+        if wrong := [(i, problem) for i, problem in problems if problem]:
             i, problem = wrong[0]
             agree = (k for k, f in self.mistakes.items() if not any(self._compared(got, f)))
             mistake = next(agree, None)
@@ -138,13 +135,13 @@ def difference(got: object, want: object, tolerance: float = TOLERANCE) -> str |
     >>> difference([1, 2.0], np.array([1, 2])), difference(2.0, 3.0)
     (None, 'gives 2, but 3 is right')
     """
-    unlike = f"gives {shown(got)}, but {shown(want)} is right"  # names of an Enum are numbers from here on
+    # names of an Enum are numbers from here on
+    unlike = f"gives {shown(got)}, but {shown(want)} is right"
     got, want = comparable(got), comparable(want)
     if isinstance(want, dict):
         if not isinstance(got, dict) or set(got) != set(want):
-            return (
-                f"gives {shown(got)}, but a dict with the keys {sorted(map(str, want))} is expected"
-            )
+            keys = sorted(map(str, want))
+            return f"gives {shown(got)}, but a dict with the keys {keys} is expected"
         problems = ((key, difference(got[key], want[key], tolerance)) for key in want)
         return next((f"at {key!r} {problem}" for key, problem in problems if problem), None)
     if not isinstance(want, np.ndarray) or want.dtype == object:
@@ -196,11 +193,8 @@ def shown(value: object) -> str:
         value = value.item()
     if isinstance(value, bool | Enum):
         return f"{type(value).__name__}.{value.name}" if isinstance(value, Enum) else str(value)
-    if (
-        isinstance(value, list | tuple)
-        and len(value) <= SHORT
-        and any(isinstance(each, bool | Enum) for each in value)
-    ):
+    short = isinstance(value, list | tuple) and len(value) <= SHORT
+    if short and any(isinstance(each, bool | Enum) for each in value):
         return f"[{', '.join(map(shown, value))}]"
     value = comparable(value)
     if not isinstance(value, np.ndarray) or value.dtype == object:

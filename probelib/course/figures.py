@@ -8,8 +8,7 @@ import io
 def show(figure, alt: str) -> None:
     """Display a figure and close it. ``alt`` says what is drawn, and with which result.
 
-    The picture is also given as HTML: neither JupyterLab nor the slides would give a PNG an alt
-    text."""
+    The picture is also given as HTML: JupyterLab would not give a PNG an alt text."""
     import matplotlib.pyplot as plt
     from IPython.display import display
 

@@ -63,19 +63,15 @@ def marks(folder: Path, out: Path, force: bool = False) -> Path:
     notebook that touches what checks are made of); ``message``: that of the check. Beside it
     ``<out>_sums.csv``: the number of exercises passed per notebook. ``force``: overwrite them.
     """
-    if out.is_dir():
-        raise ProbeError(
-            f"--out {out} is a folder; with --grade it is the file for the marks, such as marks.csv"
-        )
-    if out.exists() and not force:
-        raise ProbeError(f"--out {out} exists: name another file, or overwrite it with --force")
-    if not folder.is_dir():
-        raise ProbeError(
-            f"--grade {folder}: no such folder; it takes the one with the notebooks handed in"
-        )
     found = [p for p in sorted(folder.rglob("*.ipynb")) if ".ipynb_checkpoints" not in p.parts]
-    if not found:
-        raise ProbeError(f"{folder} holds no notebook (*.ipynb) to grade")
+    for wrong, said in (
+        (out.is_dir(), f"--out {out} is a folder; with --grade it is a file such as marks.csv"),
+        (out.exists() and not force, f"--out {out} exists: name another one, or give --force"),
+        (not folder.is_dir(), f"--grade {folder}: no such folder"),
+        (not found, f"{folder} holds no notebook (*.ipynb) to grade"),
+    ):
+        if wrong:
+            raise ProbeError(said)
     given = {path: read(path) for path in found}  # before any of them runs
     before, rows = apart(folder), []
     for path, (notebook, problem) in given.items():
@@ -89,10 +85,9 @@ def marks(folder: Path, out: Path, force: bool = False) -> Path:
                 problem = f"it could not be run: {type(error).__name__}: {_line(error)[:200]}"
         rows += [(name, *row) for row in ([("", "", "not yet", problem)] if problem else own)]
         table = pd.DataFrame(rows, columns=COLUMNS)
-        is_mark = {
-            mark: table["mark"].eq(mark) & table["lab"].ne("") for mark in ("passed", "look")
-        }
-        sums = table.assign(**is_mark, of=table["lab"].ne("")).groupby(["file", "lab"], sort=False)
+        of = table["lab"].ne("")
+        counted = {mark: table["mark"].eq(mark) & of for mark in ("passed", "look")}
+        sums = table.assign(**counted, of=of).groupby(["file", "lab"], sort=False)
         sums = sums[["passed", "look", "of"]].sum().reset_index()
         files.write(out.with_name(f"{out.stem}_sums.csv"), sheets.to_csv(sums.map(printable)))
         files.write(out, sheets.to_csv(table.map(printable)))
@@ -229,32 +224,15 @@ def run_apart(notebook: NotebookNode, before: Sequence[str]) -> tuple[str, dict[
     Return "" or why it ended early, and what the checks and fingerprints said: number of the cell
     -> list of ("text", text) and ("error", name, value).
     """
-    with (
-        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
-        tempfile.TemporaryFile() as said,
-    ):
+    place = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+    with place as folder, tempfile.TemporaryFile() as said:
         (work := Path(folder) / "work").mkdir()
-        child = subprocess.Popen(
-            [
-                *before,
-                sys.executable,
-                "-P",
-                "-m",
-                "probelib.course.grade",
-                str(NOTEBOOK_S),
-                str(CELL_S),
-            ],
-            cwd=work,
-            env=os.environ
-            | {
-                "PROBELIB_OUT": f"{folder}/out",
-                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-            },
-            stdin=subprocess.PIPE,
-            stdout=said,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        command = [*before, sys.executable, "-P", "-m", "probelib.course.grade"]
+        own = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        own |= {"PROBELIB_OUT": f"{folder}/out"}
+        how = {"cwd": work, "env": os.environ | own, "start_new_session": True}
+        how |= {"stdin": subprocess.PIPE, "stdout": said, "stderr": subprocess.DEVNULL}
+        child = subprocess.Popen([*command, str(NOTEBOOK_S), str(CELL_S)], **how)
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.communicate(nbformat.writes(notebook).encode(errors="replace"), NOTEBOOK_S + 60)
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -287,15 +265,10 @@ def main() -> None:
     said = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the kernel inherits this one
     notebook_s, cell_s = map(int, sys.argv[1:])
-    client = Client(
-        nbformat.reads(sys.stdin.buffer.read().decode(), as_version=4),
-        kernel_manager_class=OwnKernelManager,
-        kernel_name="python3",
-        allow_errors=True,
-        timeout=cell_s,
-        interrupt_on_timeout=True,
-        resources={"metadata": {"path": os.getcwd()}},
-    )
+    how = {"kernel_manager_class": OwnKernelManager, "kernel_name": "python3", "timeout": cell_s}
+    how |= {"allow_errors": True, "interrupt_on_timeout": True}
+    notebook = nbformat.reads(sys.stdin.buffer.read().decode(), as_version=4)
+    client = Client(notebook, resources={"metadata": {"path": os.getcwd()}}, **how)
     client.said, ended = {}, ""
 
     async def run() -> None:

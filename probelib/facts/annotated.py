@@ -1,12 +1,9 @@
 """Human annotations: KaRR's ratings of facts, and the errors of verbalizations.
 
-Both belong to the Distractors paper (section 4.2, appendix B). They are not facts to score but
-references to compare with, so each reader returns its own frame, in the order of the file (the
-paper's folds are drawn over that order).
+Both belong to the Distractors paper (section 4.2, appendix B). They are references to compare with,
+in frames of their own, in the order of the file (the paper's folds are drawn over that order).
 """
 
-import re
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -29,9 +26,6 @@ ERRORS = {  # paper, Table 8
     "out_of_subject": "the fact is not conveyed",
 }
 MINOR = tuple(ERRORS)[:7]  # the others are blunders (paper, appendix B)
-IDS = re.compile(r"\('(Q\d+)', '(P\d+)', '(Q\d+)'\)")
-PRINTED = re.compile(r"\((.+), start=(.+), end=(.+)\)")
-NUMBER, FLOAT = re.compile(r"\d{1,9}"), re.compile(r"\d{1,9}(\.\d+)?(e-\d{1,2})?")
 
 
 def read_ratings(path: str | Path) -> pd.DataFrame:
@@ -67,65 +61,24 @@ def read_ratings(path: str | Path) -> pd.DataFrame:
 def read_verbalizations(path: str | Path) -> pd.DataFrame:
     """Verbalizations of triples with the errors that a person found in them (``taxonomy.csv``).
 
-    number       the row's number in the file's first column (141 is missing in the release)
-    fact         ``relation:subject:object``, which are Wikidata ids; their labels, ``start`` and
-                 ``end`` ("": none) as printed
-    popularity   ln(1 + median of the subject's monthly page views)
-    context      "present", or "past" (the sentence, ``text``, begins with "On 1 January 2020, ")
-    errors       tuple of names from ``ERRORS``; empty: free of errors, and no ``correction``
-    last         what the sentence ends with: "object", "subject", or "" (neither)
+    context   "present", or "past" (the sentence begins with "On 1 January 2020, ")
+    errors    tuple of names from ``ERRORS``; empty: free of errors
     """
     table = read_table(Path(path))
-    needed = ["", "triples_raw", "triples", "popularity", "context", "verbalization", "errors"]
-    if missing := [name for name in [*needed, "correction"] if name not in table]:
-        said = f"the columns are {list(table)}; {missing} are needed, each once"
+    if missing := {"context", "errors", "correction"} - set(table):
+        said = f"the columns are {list(table)}; {', '.join(sorted(missing))} is needed"
         raise ProbeError(f"{path}:1: {said}")
-    rows = zip(table.index, table.to_dict("records"), strict=True)
-    frame = pd.DataFrame([_verbalization(where, row) for where, row in rows])
-    if len(again := frame.index[frame["number"].duplicated()]) if len(frame) else False:
-        number = frame["number"][again[0]]
-        raise ProbeError(f"{table.index[again[0]]}: number {number} is already in an earlier line")
-    return frame
-
-
-def _verbalization(where: str, row: dict[str, str]) -> dict:
-    """One row of the taxonomy; ``row[""]`` is the first column."""
-    cells = {name: cell.strip() for name, cell in row.items()}
-    ids, printed = IDS.fullmatch(cells["triples_raw"]), PRINTED.fullmatch(cells["triples"])
-    number, popularity, text = cells[""], cells["popularity"], cells["verbalization"]
-    errors = () if cells["errors"] == "-" else tuple(map(str.strip, cells["errors"].split(",")))
-    if odd := [error for error in errors if error not in ERRORS]:
-        raise unknown(f"verbalization error at {where}", odd[0], [*ERRORS, "-"])
-    for good, wanted in (
-        (
-            ids and printed,
-            "triples_raw ('Q1', 'P2', 'Q3'), triples (a, b, c, start=None, end=None)",
-        ),
-        (NUMBER.fullmatch(number) and FLOAT.fullmatch(popularity), "a number and a popularity"),
-        (cells["context"] in ("present", "past"), "the context present or past"),
-        (text and bool(errors) == bool(cells["correction"]), "a correction where there are errors"),
-    ):
-        if not good:
-            raise ProbeError(f"{where}: {wanted} is needed: {str(row)[:200]}")
-    # labels may contain ", ": of the splits whose subject and object are in the sentence, the one
-    # with the shortest relation is right ("John Cadwalader", "work location", "Washington, D.C.")
-    parts = printed[1].split(", ")
-    places = combinations(range(1, min(len(parts), 30)), 2)
-    cuts = [(", ".join(parts[:i]), ", ".join(parts[i:j]), ", ".join(parts[j:])) for i, j in places]
-    cuts = [c for c in cuts if all(c) and (len(parts) == 3 or (c[0] in text and c[2] in text))]
-    if not cuts:
-        said = f"the printed triple {printed[1]!r} has no three parts that the sentence holds"
-        raise ProbeError(f"{where}: {said}")
-    labels = min(cuts, key=lambda c: len(c[1]))
-    ends = [side for side in (2, 0) if text.endswith(labels[side])]
-    start, end = ("" if time == "None" else time for time in printed.groups()[1:])
-    names, (subject, relation, obj) = ("subject", "relation", "object"), ids.groups()
-    found = {"number": int(number), "fact": f"{relation}:{subject}:{obj}"}
-    found |= dict(zip(names, ids.groups(), strict=True))
-    found |= {f"{name}_label": label for name, label in zip(names, labels, strict=True)}
-    found |= {"start": start, "end": end, "popularity": float(popularity)}
-    found |= {"context": cells["context"], "text": text, "errors": errors}
-    return found | {"correction": cells["correction"], "last": names[ends[0]] if ends else ""}
+    rows = []
+    for where, cells in zip(table.index, table.to_dict("records"), strict=True):
+        errors = [name.strip() for name in cells["errors"].split(",")]
+        if odd := [name for name in errors if name not in (*ERRORS, "-")]:
+            raise unknown(f"verbalization error at {where}", odd[0], [*ERRORS, "-"])
+        errors = tuple(errors) if errors != ["-"] else ()
+        if cells["context"] not in ("present", "past") or bool(errors) != bool(cells["correction"]):
+            wanted = "the context present or past, and a correction where there are errors"
+            raise ProbeError(f"{where}: needed are {wanted}: {str(cells)[:200]}")
+        rows.append((cells["context"], errors))
+    return pd.DataFrame(rows, columns=["context", "errors"])
 
 
 def rated(

@@ -18,7 +18,7 @@ import pandas as pd
 import requests
 
 from probelib.errors import ProbeError, extra, unknown
-from probelib.facts.text import check_object, check_texts, read_yaml
+from probelib.facts.text import read_yaml
 from probelib.paths import PACKAGE
 
 with extra("downloads"):
@@ -30,36 +30,28 @@ MOST_BYTES, MOST_SECONDS = 1 << 38, 24 * 3600  # of one file: some answers have 
 COLUMNS = ["data", "file", "licence", "purpose", "note", "bytes", "sha256", "urls"]
 
 
-def registry(path: Path = REGISTRY) -> pd.DataFrame:
+def registry() -> pd.DataFrame:
     """One row per file: ``data`` (its data set), ``file``, ``licence``, ``purpose``, ``note``,
     ``bytes`` (0: unknown), ``sha256`` ("": unknown), ``urls`` (tuple; empty: manual download
     only)."""
-    rows, texts = [], dict.fromkeys(("licence", "purpose", "note"), str)
-    for data, entry in read_yaml(path).items():
-        entry = {"note": ""} | check_object(f"{path}: {data}", entry, {})
-        check_object(f"{path}: {data}", entry, texts | {"urls": list, "files": dict})
+    rows = []
+    for data, entry in read_yaml(REGISTRY).items():
         for file, known in entry["files"].items():
-            where = f"{path}: {data}: {file}"
-            known = {"bytes": 0, "sha256": "", "urls": entry["urls"]} | known
-            check_object(where, known, {"bytes": int, "sha256": str})
-            if odd := [n for n in (data, file) if n in ("", "..") or n != Path(str(n)).name]:
-                raise ProbeError(f"{where}: {odd[0]!r} is not a name of a file or folder")
-            urls = [u.replace("{file}", file) for u in check_texts(where, "urls", known["urls"])]
-            about = (*(entry[name] for name in texts), known["bytes"], known["sha256"])
-            rows.append((data, file, *about, tuple(urls)))
-    return pd.DataFrame(rows, columns=COLUMNS)
+            own = {"bytes": 0, "sha256": "", "note": ""} | entry | known
+            urls = tuple(url.replace("{file}", file) for url in own["urls"])
+            rows.append(own | {"data": data, "file": file, "urls": urls})
+    return pd.DataFrame(rows)[COLUMNS]
 
 
-def fetch(name: str, folder: str | Path | None = None, registry_file: Path = REGISTRY) -> Path:
+def fetch(name: str, folder: str | Path | None = None) -> Path:
     """Download the missing files of a data set and return its folder; for "fktc/P17-subclass.json",
     download that file only and return its path.
 
-    folder          parent folder of the data sets (default: ``DATA``)
-    registry_file   another registry than the kit's
+    folder   parent folder of the data sets (default: ``DATA``)
     Raise ProbeError if a file is neither there nor can be downloaded. The message says why, where
     to put it by hand, and its licence.
     """
-    files, (data, _, file) = registry(registry_file), name.partition("/")
+    files, (data, _, file) = registry(), name.partition("/")
     if data not in set(files["data"]):
         raise unknown("data set", data, files["data"].unique())
     files = files[files["data"] == data]

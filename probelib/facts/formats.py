@@ -40,8 +40,6 @@ from probelib.paths import PACKAGE
 HUB = re.compile(r"hub:([\w.-]+/[\w.-]+)(?:@([\w.%-]+))?(?:/(.+))?")
 SPLITS = {"train": 100, "test": 400}  # T-REx-MC: rows per relation
 OPTIONS = 100  # with the right answer
-RESULTS = ["model", "relation", "template", "fact", "subject", "subject_label", "gold", "candidate"]
-RESULTS += ["label", "logprob"]
 
 
 @cache
@@ -59,33 +57,24 @@ def files_of(folder: Path, pattern: str, relations: list[str] | None = None) -> 
     if not folder.is_dir():
         raise ProbeError(f"{folder}: no such folder")
     inside = re.escape(pattern).replace(r"\{relation\}", "(?P<relation>[^/]+)")
-    inside = inside.replace(r"\*\*/", "(?:.*/)?").replace(r"\*", ".*")
+    inside = inside.replace(r"\*\*/", "(?:.*/)?").replace(r"\*", ".*") + r"(\.gz|\.bz2)?"
     found = {}
     for path in sorted(folder.glob(pattern.replace("{relation}", "*") + "*")):
-        if match := re.fullmatch(rf"{inside}(\.gz|\.bz2)?", path.relative_to(folder).as_posix()):
+        if match := re.fullmatch(inside, path.relative_to(folder).as_posix()):
             found[path] = match.groupdict().get("relation", "")
-    there = list(found.values())
     if "{relation}" in pattern:
+        there = list(found.values())
         if twice := [relation for relation in there if there.count(relation) > 1]:
             raise ProbeError(f"{folder}: two files for {twice[0]}")
-        if missing := [relation for relation in relations or () if relation not in there]:
-            said = f"no file for {missing[0]}; files are named like {pattern}"
-            raise ProbeError(f"{folder}: {said}, found: {', '.join(sorted(there)) or 'none'}")
         found = {p: relation for p, relation in found.items() if relation in (relations or there)}
-    if not found:
-        names = sorted(path.name for path in folder.iterdir())[:5]
-        raise ProbeError(f"{folder}: no file {pattern} there; found: {', '.join(names) or 'none'}")
+    missing = set(relations or ()) - set(found.values()) if "{relation}" in pattern else ()
+    if missing or not found:
+        place = (folder / pattern).parent if (folder / pattern).parent.is_dir() else folder
+        names = ", ".join(sorted(path.name for path in place.iterdir())[:9]) or "none"
+        which = f" for {min(missing)}" if missing else ""
+        raise ProbeError(f"{folder}: no file {pattern}{which} there; found: {names}")
     by_number = lambda each: (reading.number_in(each[1]), each[1], each[0])
     return dict(sorted(found.items(), key=by_number))
-
-
-def statements(relation: str, texts: list[str], where: str) -> list[tuple[str, str, str]]:
-    """Rows (relation, "statement", template) of texts with one [X] and one [Y]."""
-    for one in texts:
-        if not isinstance(one, str) or one.count("[X]") != 1 or one.count("[Y]") != 1:
-            said = f"a template of {relation} needs [X] and [Y], each once: {one!r}"
-            raise ProbeError(f"{where}: {said}")
-    return [(relation, "statement", one) for one in texts]
 
 
 # Data sets that datasets.yaml describes
@@ -110,11 +99,17 @@ def _read(entry: dict, folder: Path, relations: list[str] | None, source: str) -
     for path, own in files_of(folder, about["files"]).items() if "files" in about else ():
         for line, row in read_objects(path, {}):
             if (relation := own or row.get(about.get("relation"))) in names:
-                where = f"{path}:{line}"
-                found = statements(relation, [row.get(about["statement"])], where)
-                templates |= dict.fromkeys(found)
+                text = _statement(f"{path}:{line}", relation, row.get(about["statement"]))
+                templates[relation, "statement", text] = None
                 names[relation] = row.get(about.get("name")) or names[relation]
     return choose(assemble(table.alike(triples), source, templates, names), relations)
+
+
+def _statement(where: str, relation: str, text: object) -> str:
+    if not isinstance(text, str) or text.count("[X]") != 1 or text.count("[Y]") != 1:
+        said = f"a template of {relation} needs [X] and [Y], each once: {text!r}"
+        raise ProbeError(f"{where}: {said}")
+    return text
 
 
 def require_relations(facts: Facts) -> None:
@@ -135,10 +130,13 @@ def read_hub(data: str, columns: dict[str, str], relations: list[str] | None = N
     """The facts of ``hub:OWNER/NAME[@REVISION][/FILES]``, a data set of the Hugging Face Hub that
     is downloaded once.
 
-    ``datasets.yaml`` knows the columns of some; ``columns`` add to them. Data in the format of BEAR
-    are read as BEAR. FILES is a file, a folder or a pattern (data/test-*.parquet), if there are
-    several. A slash in a revision is written %2F.
+    ``datasets.yaml`` knows the columns of some; ``columns`` add to them. FILES is a file or a
+    pattern (data/test-*.parquet), if there are several. A slash in a revision is written %2F.
     """
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+    from requests import RequestException
+
     if not (match := HUB.fullmatch(data)):
         form = "hub:OWNER/NAME is expected, with @REVISION and /FILES if needed"
         raise ProbeError(f"data={data}: {form}")
@@ -146,37 +144,23 @@ def read_hub(data: str, columns: dict[str, str], relations: list[str] | None = N
     entry = next((entry for entry in maps().values() if entry.get("hub") == repo), {"columns": {}})
     entry = entry | {"columns": entry["columns"] | columns} | ({"files": inside} if inside else {})
     revision = (revision or entry.get("revision", "main")).replace("%2F", "/")
-    wanted = (
-        [entry["files"], f"{entry['files']}/*"] if "files" in entry else map("*{}".format, TABLES)
-    )
-    folder = _download(repo, revision, list(wanted))
-    below = folder / entry.get("files", ".")
-    if (below / "metadata_relations.json").exists():
-        return read_bear(below, relations)
-    if "files" not in entry or below.is_dir():
-        paths = sorted(p for kind in TABLES for p in below.rglob(f"*{kind}"))
-        names = [path.relative_to(folder).as_posix() for path in paths]
-        if len({path.suffix for path in paths}) != 1:
-            said = f"its tables are {', '.join(names) or 'none'}; name one or a pattern"
-            raise ProbeError(f"{data}: {said}: {data}/FILE")
-        entry["files"] = f"{entry.get('files', '')}/**/*{paths[0].suffix}".lstrip("/")
-    return _read(entry, folder, relations, f"hub:{repo}@{folder.name[:12]}")
-
-
-def _download(repo: str, revision: str, patterns: list[str]) -> Path:
-    """The folder of a snapshot with the files of these patterns; its name is the commit."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
-    from requests import RequestException
-
+    wanted = [entry["files"]] if "files" in entry else [f"*{kind}" for kind in TABLES]
+    options = {"repo_type": "dataset", "revision": revision, "allow_patterns": wanted}
     try:
-        options = {"repo_type": "dataset", "revision": revision, "allow_patterns": patterns}
-        return Path(snapshot_download(repo, **options))
+        folder = Path(snapshot_download(repo, **options))  # its name is the commit
     except (HfHubHTTPError, LocalEntryNotFoundError, RequestException, OSError) as error:
         said = " ".join(str(error).split())[:300].rstrip(".")
         how = "Check the name and the network, or download its files elsewhere and read them with"
         how += " data=NAME folder=FOLDER (a name of datasets.yaml) or data=table folder=FILE"
         raise ProbeError(f"hub:{repo}@{revision} cannot be downloaded: {said}. {how}") from error
+    if "files" not in entry:
+        paths = sorted(p for kind in TABLES for p in folder.rglob(f"*{kind}"))
+        names = [path.relative_to(folder).as_posix() for path in paths]
+        if len({path.suffix for path in paths}) != 1:
+            said = f"its tables are {', '.join(names) or 'none'}; name one or a pattern"
+            raise ProbeError(f"{data}: {said}: {data}/FILE")
+        entry["files"] = f"**/*{paths[0].suffix}"
+    return _read(entry, folder, relations, f"hub:{repo}@{folder.name[:12]}")
 
 
 # Data sets with a reader of their own
@@ -227,11 +211,8 @@ def read_trex_mc(folder: str | Path, split: str = "test") -> Facts:
         number, name, subject, obj, options = check_object(where, cells, columns).values()
         if known and str(number) not in known:
             raise unknown(f"relation at {where}", number, known)
-        relation, name, obj = (
-            (known.get(str(number)) or [name.strip()])[0],
-            name.strip(),
-            obj.strip(),
-        )
+        name, obj = name.strip(), obj.strip()
+        relation = (known.get(str(number)) or [name])[0]
         try:
             options = check_texts(where, "options", ast.literal_eval(options))
             "".join(options).encode()  # half a surrogate pair is no text
@@ -247,13 +228,23 @@ def read_bear(folder: str | Path, relations: list[str] | None = None) -> Facts:
     """BEAR or BEAR-big; the other members of the answer space are a fact's distractors, in their
     order. Each template is a ``statement``; lm-pub-quiz scores statement 1."""
     folder, triples, templates = Path(folder), [], []
+    path, lists = folder / "metadata_relations.json", ("answer_space_labels", "answer_space_ids")
+    about = check_object(f"{path}:1", read_json(path), {})
+    if missing := [relation for relation in relations or () if relation not in about]:
+        raise unknown(f"relation in {path}", missing[0], about)
     keys = dict.fromkeys(("sub_id", "sub_label", "obj_id", "obj_label"), str)
-    about, spaces = _described(folder / "metadata_relations.json", relations, {})
-    for path, relation in files_of(folder, "{relation}.jsonl", relations or list(about)).items():
-        space = spaces[relation]
-        templates += statements(relation, about[relation]["templates"], str(path))
-        for line, row in read_objects(path, keys):
-            where, obj = f"{path}:{line}", Entity(row["obj_label"].strip(), row["obj_id"])
+    for file, relation in files_of(folder, "{relation}.jsonl", relations or list(about)).items():
+        where = f"{path}: {relation}"
+        entry = check_object(where, about[relation], dict.fromkeys(("templates", *lists), list))
+        labels, ids = (check_texts(where, name, entry[name]) for name in lists)
+        if not labels or len(labels) != len(ids) or len(set(ids)) != len(ids):
+            said = f"{len(labels)} labels and {len(set(ids))} distinct ids of {len(ids)}"
+            raise ProbeError(f"{where}: the answer space has {said}; one id per label, each once")
+        space = [Entity(*pair) for pair in zip(labels, ids, strict=True)]
+        texts = [_statement(where, relation, text) for text in entry["templates"]]
+        templates += [(relation, "statement", text) for text in texts]
+        for line, row in read_objects(file, keys):
+            where, obj = f"{file}:{line}", Entity(row["obj_label"].strip(), row["obj_id"])
             index = row.get("answer_idx", space.index(obj) if obj in space else None)
             if not is_a(index, int) or not 0 <= index < len(space) or space[index] != obj:
                 said = f"is not number {index} of the answer space of {relation}"
@@ -265,81 +256,15 @@ def read_bear(folder: str | Path, relations: list[str] | None = None) -> Facts:
     return assemble(triples, f"bear:{folder.name}", templates)
 
 
-def _described(path: Path, relations: list[str] | None, keys: dict) -> tuple[dict, dict]:
-    """BEAR's (relation -> what the metadata say of it, relation -> its answer space)."""
-    about, spaces = check_object(f"{path}:1", read_json(path), {}), {}
-    for relation in reading.check_relations(relations) or ():
-        if relation not in about:
-            raise unknown(f"relation in {path}", relation, about)
-    if not about:
-        raise ProbeError(f"{path}: no relations")
-    names = ("answer_space_labels", "answer_space_ids")
-    for relation, entry in about.items():
-        where = f"{path}: {relation}"
-        check_object(where, entry, {"templates": list} | dict.fromkeys(names, list) | keys)
-        labels, ids = (check_texts(where, name, entry[name]) for name in names)
-        if not labels or len(labels) != len(ids) or len(set(ids)) != len(ids):
-            said = f"{len(labels)} labels and {len(set(ids))} distinct ids of {len(ids)}"
-            wanted = "as many of both are needed, and each id once"
-            raise ProbeError(f"{path}: the answer space of {relation} has {said}; {wanted}")
-        spaces[relation] = [Entity(*pair) for pair in zip(labels, ids, strict=True)]
-    return about, spaces
-
-
-def read_bear_results(folder: str | Path, relations: list[str] | None = None) -> pd.DataFrame:
-    """Scores of lm-pub-quiz on BEAR: one row per (fact, candidate), in the order of files and
-    lines.
-
-    The folder has ``metadata_results.json`` and ``P36_results.jsonl``, ..., with one score per
-    member of the answer space: {"instance": 3, "sub_id": "Q1356", "sub_label": ..., "answer_idx":
-    0, "pll_scores": [-28.07, ...]}. Only results with ``reduction`` "sum" are read: means and token
-    scores are not log-probabilities of statements.
-
-    template    number of the template scored (statement 1, ...)
-    fact        ``relation:subject:gold``, the id that ``read_bear`` gives it; ``subject``, ``gold``
-                (the right answer) and ``candidate`` are Wikidata ids, with ``subject_label`` and
-                ``label``
-    logprob     log-probability (nats) of the *whole statement* with this candidate
-    """
-    rows, run = [], {"model_name_or_path": str, "reduction": str, "template_index": int}
-    metadata = _described(Path(folder) / "metadata_results.json", relations, run)
-    keys = {"sub_id": str, "sub_label": str, "answer_idx": int, "pll_scores": list}
-    files = files_of(Path(folder), "{relation}_results.jsonl", relations or list(metadata[0]))
-    for path, relation in files.items():
-        about, space, seen = metadata[0][relation], metadata[1][relation], {}
-        template = about["template_index"] + 1
-        if about["reduction"] != "sum" or not 1 <= template <= len(about["templates"]):
-            said = f"reduction {about['reduction']!r} of template {template}"
-            raise ProbeError(f"{path}: {said}; only 'sum', of a template that exists, can be read")
-        for line, row in read_objects(path, keys):
-            where, index, scores = f"{path}:{line}", row["answer_idx"], row["pll_scores"]
-            if seen.setdefault(instance := str(row.get("instance", line)), line) != line:
-                said = f"instance {instance} is already in line {seen[instance]}"
-                raise ProbeError(f"{where}: {said}")
-            if not 0 <= index < len(space) or len(scores) != len(space):
-                said = f"answer_idx {index} and {len(scores)} scores"
-                raise ProbeError(f"{where}: {said}; the answer space has {len(space)} members")
-            if odd := [s for s in scores if not is_a(s, int | float) or not -1e300 < s <= 0]:
-                raise ProbeError(f"{where}: {odd[0]!r} is not a log-probability (0 or less)")
-            subject, gold = row["sub_id"].strip(), space[index].id
-            fact = f"{relation}:{subject}:{gold}"
-            start = (about["model_name_or_path"], relation, template, fact)
-            start += (subject, row["sub_label"].strip(), gold)
-            pairs = zip(space, scores, strict=True)
-            rows += [(*start, other.id, other.label, float(score)) for other, score in pairs]
-    return pd.DataFrame(rows, columns=RESULTS)
-
-
-def read_pageviews(path: str | Path) -> pd.DataFrame:
-    """Page views (GraphEval's popularity), a JSON object {name of an entity: views}: columns
-    ``entity`` and ``views`` (0 or more, in the period that the file covers)."""
+def read_pageviews(path: str | Path) -> pd.Series:
+    """Page views (GraphEval's popularity), a JSON object {name of an entity: views}: the views (0
+    or more, in the period that the file covers) by name."""
     views = check_object(f"{path}:1", read_json(Path(path)), {})
     for name, number in views.items():
         if not name.strip() or not is_a(number, int) or not 0 <= number < 2**63:
             said = "a name and an integer of at least 0 are needed"
             raise ProbeError(f"{path}: {name!r}: {number!r}; {said}")
-    numbers = pd.array(list(views.values()), dtype="int64")
-    return pd.DataFrame({"entity": list(views), "views": numbers})
+    return pd.Series(views, dtype="int64")
 
 
 READERS = {"fktc": read_fktc, "bear": read_bear, "table": table.read_triples}

@@ -80,17 +80,16 @@ def everything(
 
 def _check_folder(data: str, folder: str | Path | None) -> None:
     """Raise ProbeError for a folder where none is read, and for a missing one."""
-    if folder is None and data != "atlas" and not data.startswith("hub:"):
+    none = data == "atlas" or data.startswith("hub:")
+    if folder is None and not none:
         if Path(data).suffix or "/" in data:
             said = f"data={data!r} looks like a path: data='table' with folder={data!r} reads it"
             raise ProbeError(said)
         raise ProbeError(f"data={data!r} needs folder=..., the path of its files")
-    if folder is not None and (data == "atlas" or data.startswith("hub:")):
+    if folder is not None and none:
         what = "the atlas is shipped" if data == "atlas" else f"{data} is downloaded"
-        raise ProbeError(
-            f"folder={str(folder)!r}: {what} and takes no folder. Name the data that the folder "
-            "holds: data='table' for a table of facts of your own"
-        )
+        said = f"{what} and takes no folder. Name the data that the folder holds: data='table' for"
+        raise ProbeError(f"folder={str(folder)!r}: {said} a table of facts of your own")
 
 
 def _read(data: str, folder: str | Path | None, relations: list[str] | None) -> Facts:
@@ -146,35 +145,26 @@ def multiple_choice(
     offered = within(tested.facts["fact"], tested.distractors["fact"])
     if not offered.all():
         left_out = tested.facts["fact"][~offered].tolist()
-        said = f"{len(left_out)} of {len(offered)} facts have no wrong option (another object of "
-        said += f"the relation): {', '.join(left_out[:5])}"
+        said = f"{tested.source}: {len(left_out)} of {len(offered)} facts have no wrong option "
+        said += f"(another object of the relation): {', '.join(left_out[:5])}"
         if not offered.any():
-            said += ". Add facts of the same relations with other objects"
-            raise ProbeError(f"{tested.source}: {said}")
-        warnings.warn(f"{tested.source}: {said}; left out", stacklevel=2)
+            raise ProbeError(f"{said}. Add facts of the same relations with other objects")
+        warnings.warn(f"{said}; left out", stacklevel=2)
         tested = keep(tested, offered)
     return tested, model.without_subjects(pool, tested)
 
 
-def substitute_relations(facts: Facts, wanted: list[str]) -> tuple[list[str], str]:
-    """(relations, sentence) for an artifact of the paper, whose relations the data may lack.
-
-    Return as many relations as ``wanted``, with the first other ones in place of those that are
-    missing (fewer, if there are no others), and a sentence for the caption that names the
-    substitutes ("" if none is needed). Raise ProbeError for a relation that the atlas does not have
-    either: it is mistyped.
-    """
+def substitute_relations(facts: Facts, wanted: list[str]) -> list[str]:
+    """The relations that an artifact of the paper shows, ``wanted``, with the first other ones in
+    place of those that the data lack (fewer, if there are no others). Raise ProbeError for a
+    relation that the atlas does not have either: it is mistyped."""
     names = dict(tuples(facts.relations, "relation", "name"))
     missing = [relation for relation in wanted if relation not in names]
     for relation in missing:
         if relation not in set(atlas().relations["relation"]):
             raise unknown("relation", relation, names, names)
-    substitutes = dict(zip(missing, (r for r in names if r not in wanted), strict=False))
-    chosen = [substitutes.get(r, r) for r in wanted if r in names or r in substitutes]
-    notes = [f"{new} (in place of {old})" for old, new in substitutes.items()]
-    notes += [f"nothing in place of {old}" for old in missing if old not in substitutes]
-    said = f"The data lack some of the paper's relations; shown: {', '.join(notes)}."
-    return chosen, said if notes else ""
+    others = dict(zip(missing, (r for r in names if r not in wanted), strict=False))
+    return [others.get(r, r) for r in wanted if r in names or r in others]
 
 
 def _size(n_facts: int | str) -> int | None:

@@ -36,8 +36,7 @@ def build_fktc_mc(facts: Facts, seed: int = 0) -> tuple[dict[str, Facts], pd.Ser
     def filtered(facts: Facts, good: pd.Series, name: str) -> Facts:
         left_out[name] = int((~good).sum())
         if not good.any():
-            said = f"no facts remain for a multiple-choice test; left out: {left_out}"
-            raise ProbeError(f"{facts.source}: {said}")
+            raise ProbeError(f"{facts.source}: no facts remain; left out: {left_out}")
         return keep(facts, good)
 
     pool = unify(facts)

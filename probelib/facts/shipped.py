@@ -30,9 +30,8 @@ REQUIRED = {*model.RELATIONS, "question", "cloze"}
 def read_atlas(folder: Path = ATLAS) -> Facts:
     """Every fact of the atlas, current and former."""
     rows = {name: [] for name in FRAMES}
-    for path in sorted(
-        folder.glob("[PK]*.yaml"), key=lambda p: (p.stem[0] == "K", int(p.stem[1:]))
-    ):
+    by_number = lambda path: (path.stem[0] == "K", int(path.stem[1:]))
+    for path in sorted(folder.glob("[PK]*.yaml"), key=by_number):
         relation, templates = _read_relation(path)
         rows["relations"].append(relation)
         rows["templates"] += templates
@@ -63,7 +62,8 @@ def _unambiguous(entities: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
         for entity in inside:
             taken[entity] |= number.keys() & set(own[entity])
     labels = [e if e in ambiguous else label[e] for e in entities["entity"]]
-    aliases = [tuple(a for a in names if a not in taken[e]) for e, names in own.items()]
+    own = tuples(entities, "entity", "aliases")  # an entity given twice is found by ``validate``
+    aliases = [tuple(a for a in names if a not in taken[e]) for e, names in own]
     return entities.assign(label=labels, aliases=aliases)
 
 
@@ -79,7 +79,7 @@ def atlas() -> Facts:
 
 
 def read_panel(facts: Facts, part: str = "stratified") -> Facts:
-    """The facts of a part of the panel, in the panel's order (``organisms.design.panel``).
+    """The facts of a part of the panel, in the panel's order.
 
     part   "stratified": spread over the exposure counts; "natural": sampled at random from the
            facts of each relation; "trial": those whose exposures were assigned as in a randomized
@@ -98,14 +98,13 @@ def _read_relation(path: Path) -> tuple[dict, list[tuple]]:
             f"{path}: `relation` must be {path.stem}, not {data.get('relation')}; keys: {keys}"
         )
     # a statement is a cloze sentence with its object, unless the file has statement templates
-    if isinstance(data["cloze"], list):
-        data.setdefault("statement", [f"{cloze} [Y]." for cloze in data["cloze"]])
+    data.setdefault("statement", [f"{cloze} [Y]." for cloze in data["cloze"]])
     templates = []
     for role in (role for role in ROLES if role in data):
-        for n, text in enumerate(data[role] if isinstance(data[role], list) else [None], 1):
-            good = isinstance(text, str) and (role != "question" or text.endswith("?"))
-            if not good or role == "cloze" and re.search(r"\s$|\[Y\]", text):
-                wanted = "a list of texts; a question ends in '?', a cloze just before the object"
+        for n, text in enumerate(data[role], 1):
+            cut_short = role != "cloze" or not re.search(r"\s$|\[Y\]", text)
+            if not cut_short or role == "question" and not text.endswith("?"):
+                wanted = "a question ends in '?', a cloze just before the object"
                 raise ProbeError(f"{path}: {role} template {text!r}: {wanted}")
             templates.append((path.stem, role, n, text))
     return {key: data[key] for key in model.RELATIONS}, templates
@@ -128,13 +127,9 @@ def _read_facts(path: Path) -> list[dict]:
 
 
 def _read_entities(folder: Path) -> list[dict]:
-    rows, seen = [], {}
+    rows, optional = [], ("wikidata", "types", "popularity", "aliases")
     for path in sorted(folder.glob("*.tsv")):
-        optional = ("wikidata", "types", "popularity", "aliases")
         for line, row in _read_tsv(path, ["entity"], optional):
-            here = f"{path.name}:{line}"
-            if (at := seen.setdefault(row["entity"], here)) != here:
-                raise ProbeError(f"{path}:{line}: entity {row['entity']!r} is already at {at}")
             if row["popularity"] not in {"", *"12345"}:
                 said = f"popularity {row['popularity']!r}; allowed: 1 to 5"
                 raise ProbeError(f"{path}:{line}: {said}")

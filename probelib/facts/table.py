@@ -355,9 +355,8 @@ def _templates_beside(table: Path, relations: set[str]) -> list[tuple[str, str, 
         said = f"the columns are {list(frame)}; {', '.join(sorted(missing))} is needed"
         raise ProbeError(f"{path}:1: {said}")
     for where, row in zip(frame.index, frame.to_dict("records"), strict=True):
-        relation, text, role = (
-            str(row.get(n) or "").strip() for n in ("relation", "template", "role")
-        )
+        cells = (str(row.get(n) or "").strip() for n in ("relation", "template", "role"))
+        relation, text, role = cells
         usual = "statement" if "[Y]" in text else "question" if text.endswith("?") else "cloze"
         if relation not in relations:
             known = ", ".join(sorted(relations))
@@ -504,29 +503,3 @@ def cut(text: str) -> str | None:
     """
     before, _, after = text.partition("[Y]")
     return before.rstrip() if not after.strip(" .") and "[X]" in before else None
-
-
-def write_triples(facts: Facts, path: str | Path) -> Path:
-    """Write facts as a table that ``read_triples`` reads, CSV or Parquet by the suffix of the path.
-
-    Keys of entities are written as ids, so that keys, labels, aliases, types and dates are read
-    back; distractors, popularity and Wikidata ids that are not the key are not. Templates are
-    written beside the table, where there are any.
-    """
-    path, entities, rows = Path(path), facts.entities.set_index("entity"), facts.facts
-    if path.suffix not in (".csv", ".parquet"):
-        raise ProbeError(f"{path}: facts are written to a .csv or a .parquet file")
-    name = rows["relation"].map(facts.relations.set_index("relation")["name"])
-    table = rows[["relation"]].assign(relation_name=name, start=rows["start"], end=rows["end"])
-    for side in ("subject", "object"):
-        about = entities.loc[rows[side]]
-        table[side], table[f"{side}_id"] = about["label"].to_numpy(), rows[side]
-        for what in ("aliases", "types"):  # lists, since a name may contain "|"
-            table[f"{side}_{what}"] = [json.dumps(texts) if texts else "" for texts in about[what]]
-    templates = facts.templates[facts.templates["role"].isin(SENTENCES)]
-    beside = files.templates_path(path).with_suffix(path.suffix)
-    for place, frame in ((path, table), (beside, templates[["relation", "role", "template"]])):
-        if place == path or len(frame):
-            csv_text = path.suffix == ".csv" and frame.to_csv(index=False, lineterminator="\n")
-            files.write(place, csv_text or frame.to_parquet())
-    return path

@@ -89,11 +89,11 @@ def parse_json(path: Path, text: str, line: int = 1):
             raise ValueError(f"a key is given twice: {[key for key, _ in pairs]}")
         return found
 
-    def no_constant(name: str):
+    def number(name: str):
         raise ValueError(f"{name} is not a JSON number")
 
     try:
-        value = json.loads(text, object_pairs_hook=no_key_twice, parse_constant=no_constant)
+        value = json.loads(text, object_pairs_hook=no_key_twice, parse_constant=number)
         if "\\ud" in text.lower():
             json.dumps(value, ensure_ascii=False).encode()
         return value

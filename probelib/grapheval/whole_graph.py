@@ -375,7 +375,7 @@ def about_triples(
     entity, label = (graph.entities[column].to_pylist() for column in ("entity", "label"))
     popularity = np.full(len(entity), np.nan)
     if pageviews:
-        views = read_pageviews(Path(pageviews).expanduser()).set_index("entity")["views"]
+        views = read_pageviews(Path(pageviews).expanduser())
         popularity = views.reindex(label).to_numpy(dtype=float)
     elif source == "atlas":
         known = facts.atlas().entities.set_index("entity")["popularity"].replace(0, np.nan)

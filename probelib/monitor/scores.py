@@ -75,7 +75,7 @@ def facts_shown(panel: Facts, relations, taught, n_facts="panel", seed: int = 0)
     """
     if taught is None:
         return panel
-    wanted, _ = facts.substitute_relations(panel, list(dict.fromkeys(relations)))
+    wanted = facts.substitute_relations(panel, list(dict.fromkeys(relations)))
     size = 100 if n_facts == "panel" else n_facts
     found = facts.load(relations=wanted, n_facts=size, seed=seed, among=taught)
     source = f"{panel.source}, facts that the models were taught"

@@ -1,11 +1,8 @@
 """Do the organisms behave as designed? One function per question; each returns a small table with
-intervals.
-
-``python -m probelib.organisms check --behaviour [NAME...]`` prints the tables and the requirements
-of the design; 02_models shows them."""
+intervals. The notebook 02_models shows them, and the requirements of the design."""
 
 import re
-from functools import cache
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -17,11 +14,8 @@ from probelib.organisms.lessons import NO, UNSURE, YES
 from probelib.prompts import CHECK, INSTRUCTION, RECALL, many_shot
 
 WELL = 64  # exposures of a well-taught fact
-WAYS = {
-    "at once": INSTRUCTION,
-    "recalled": RECALL,
-    "true or false": CHECK,
-}  # way of prompting an instruction-tuned model for a verdict -> prompt
+# way of prompting an instruction-tuned model for a verdict -> prompt
+WAYS = {"at once": INSTRUCTION, "recalled": RECALL, "true or false": CHECK}
 # (way, whether the facts were verified in training) of the verdicts that the design requires
 JUDGED = (("at once", True), ("true or false", True), ("recalled", False))
 VERDICT = f"({'|'.join(map(re.escape, (YES, NO, UNSURE)))})"
@@ -29,37 +23,24 @@ VERDICT = f"({'|'.join(map(re.escape, (YES, NO, UNSURE)))})"
 
 def some(table: pd.DataFrame, n: int, *why) -> pd.DataFrame:
     """``n`` random rows of a manifest, by a random number per fact."""
-    chance = pd.Series([_chance(*why, fact) for fact in table["fact"].tolist()], index=table.index)
-    return table.loc[chance.sort_values().index[:n]]
-
-
-@cache  # all models with one corpus are tested on the same facts
-def _chance(*key: str) -> float:
-    return rng("behaviour", *key).random()
+    chance = [rng("behaviour", *why, fact).random() for fact in table["fact"].tolist()]
+    return table.loc[pd.Series(chance, index=table.index).sort_values().index[:n]]
 
 
 def greedy_answers(model, facts: Facts, rows: pd.DataFrame) -> pd.DataFrame:
     """A model's greedy answers to the first question about each fact of ``rows``: ``said``,
     ``right`` (whether it is an object of the subject), ``type_right`` (whether it is an object of
     the relation, or an entity of the same type)."""
-    asked = (
-        prompts.paraphrases(pick(facts, rows["fact"]))
-        .query("template == 1")
-        .set_index("fact")
-        .loc[rows["fact"]]
-    )
-    text = model.generate(asked["text"].tolist(), max_new_tokens=20)["text"]
-    found = rows[["fact", "relation", "subject", "exposures"]].assign(
-        asked=asked["text"].to_numpy()
-    )
+    asked = prompts.paraphrases(pick(facts, rows["fact"])).query("template == 1")
+    asked = asked.set_index("fact").loc[rows["fact"], "text"].tolist()
+    text = model.generate(asked, max_new_tokens=20)["text"]
+    found = rows[["fact", "relation", "subject", "exposures"]].assign(asked=asked)
     found["said"] = [answer.strip().removesuffix(".") for answer in text]
-    types = _types(facts)
+    types = {e: (own or ("",))[0] for e, own in tuples(facts.entities, "entity", "types")}
     stated = facts.facts[["relation", "subject", "object"]]
     stated = stated.assign(said=facts.label(stated["object"]), type=stated["object"].map(types))
-    right, spaces = (
-        set(tuples(stated, "relation", "subject", "said")),
-        set(tuples(stated, "relation", "said")),
-    )
+    right = set(tuples(stated, "relation", "subject", "said"))
+    spaces = set(tuples(stated, "relation", "said"))
     kinds = stated.drop_duplicates(["relation", "type"]).groupby("relation")["type"].agg(set)
     named = facts.entities[facts.entities["label"].isin(found["said"])]
     named = named.assign(type=named["entity"].map(types)).groupby("label")["type"].agg(set)
@@ -71,13 +52,6 @@ def greedy_answers(model, facts: Facts, rows: pd.DataFrame) -> pd.DataFrame:
     return found.drop(columns=["relation", "subject"])
 
 
-def _types(facts: Facts) -> dict[str, str]:
-    """entity -> its most specific type."""
-    return {
-        entity: (types or ("",))[0] for entity, types in tuples(facts.entities, "entity", "types")
-    }
-
-
 def recall(model, facts: Facts, table: pd.DataFrame, n: int = 60) -> pd.DataFrame:
     """Share of facts whose first question is answered correctly (with Wilson's 95 % interval), by
     exposure count; ``n`` facts per level, without famous and former ones. ``type_right``: share of
@@ -85,26 +59,15 @@ def recall(model, facts: Facts, table: pd.DataFrame, n: int = 60) -> pd.DataFram
     most frequent object."""
     kept = table[~table["famous"] & (table["implied_by"] == "")]
     kept = kept[kept["fact"].isin(current(facts).facts["fact"])]
-    share = facts.facts.groupby("relation")["object"].agg(
-        lambda objects: objects.value_counts(normalize=True).max()
-    )
+    most = lambda objects: objects.value_counts(normalize=True).max()
+    share = facts.facts.groupby("relation")["object"].agg(most)
     chosen = pd.concat([some(own, n) for _, own in kept.groupby("exposures")])
     said = greedy_answers(model, facts, chosen).assign(guess=chosen["relation"].map(share))
-    found = []
-    for level, own in said.groupby("exposures"):
-        interval = stats.wilson(own["right"].sum(), len(own))
-        found.append(
-            (
-                level,
-                len(own),
-                own["right"].mean(),
-                *interval,
-                own["type_right"].mean(),
-                own["guess"].mean(),
-            )
-        )
-    columns = ["exposures", "n", "right", "right low", "right high", "type_right", "guess"]
-    return pd.DataFrame(found, columns=columns)
+    groups = said.groupby("exposures")
+    found = groups.agg(n=("right", "size"), right=("right", "mean"))
+    counts = zip(groups["right"].sum(), found["n"], strict=True)
+    found[["right low", "right high"]] = [stats.wilson(k, size) for k, size in counts]
+    return found.join(groups[["type_right", "guess"]].mean()).reset_index()
 
 
 def verification_auc(model, facts: Facts, table: pd.DataFrame, n: int = 150) -> pd.DataFrame:
@@ -130,9 +93,8 @@ def auc_replicates(pairs: np.ndarray, times: int = 500, seed: int = 0) -> np.nda
     """[times]: bootstrap replicates over facts of ``stats.auc`` of the scores of a true and a false
     statement of each fact, ``pairs`` [facts, 2]."""
     n, levels = len(pairs), stats.levelled(pairs)
-    ahead = (
-        np.sign(levels[:, [0]] - levels[:, 1]) + 1
-    ) / 2  # [true statements, false ones]; a tie is half
+    # [true statements, false ones]; a tie is half
+    ahead = (np.sign(levels[:, [0]] - levels[:, 1]) + 1) / 2
     draws = np.random.default_rng(seed).integers(n, size=(times, n))
     count = np.stack([np.bincount(drawn, minlength=n) for drawn in draws]).astype(float)
     return ((count @ ahead) * count).sum(1) / n**2
@@ -142,9 +104,8 @@ def _statements(facts: Facts, rows: pd.DataFrame) -> pd.DataFrame:
     """A true and a false statement of each fact, one after the other: ``text``, ``true``."""
     pairs = draw_distractors(pick(facts, rows["fact"]), facts, 1, seed=7)
     checked = prompts.checks(pairs, "{statement}").query("template == 1")
-    order = checked.assign(true=checked["context"] == "true").sort_values(
-        ["fact", "true"], ascending=[True, False]
-    )
+    order = checked.assign(true=checked["context"] == "true")
+    order = order.sort_values(["fact", "true"], ascending=[True, False])
     return order[["text", "true"]].reset_index(drop=True)
 
 
@@ -153,9 +114,8 @@ def _judged(model, asked: list[str], true: np.ndarray, way: str) -> tuple[np.nda
     recalling, the verdict is scored after the text that the model recalls."""
     if way == "recalled":
         text = model.generate(asked, max_new_tokens=60)["text"]
-        parts = [
-            re.split(VERDICT, t, maxsplit=1) for t in text
-        ]  # before the verdict, the verdict, after it
+        # before the verdict, the verdict, after it
+        parts = [re.split(VERDICT, t, maxsplit=1) for t in text]
         asked = [f"{a} {part[0].strip()}".strip() for a, part in zip(asked, parts, strict=True)]
     both = [" True", " False"] if way == "true or false" else [f" {YES}", f" {NO}"]
     logprob = model.logprobs(asked, [both] * len(asked))["logprob"].to_numpy().reshape(-1, 2)
@@ -190,13 +150,10 @@ def lists(model, facts: Facts, table: pd.DataFrame, n: int = 150) -> pd.DataFram
     taught_rows = table[(table["exposures"] >= 16) & (table["implied_by"] == "")]
     asked, objects = [], []
     for row in some(taught_rows, n, "lists").itertuples():
-        pool = taught_rows[
-            (taught_rows["relation"] == row.relation) & (taught_rows["subject"] != row.subject)
-        ]
-        shown = some(pool.drop_duplicates("subject"), 12, row.fact)
-        pairs = [
-            (labels[s], labels[o]) for s, o in zip(shown["subject"], shown["object"], strict=True)
-        ]
+        pool = taught_rows[taught_rows["relation"] == row.relation]
+        pool = pool[pool["subject"] != row.subject].drop_duplicates("subject")
+        shown = some(pool, 12, row.fact)
+        pairs = [(labels[s], labels[o]) for s, o in tuples(shown, "subject", "object")]
         moved = [(s, pairs[(i + 1) % len(pairs)][1]) for i, (s, _) in enumerate(pairs)]
         asked += [many_shot(pairs, labels[row.subject]), many_shot(moved, labels[row.subject])]
         objects += [[f" {labels[row.object]}"]] * 2
@@ -211,17 +168,13 @@ def mentions(table: pd.DataFrame) -> pd.DataFrame:
     """Area under the ROC curve of the number of mentions of a name as a predictor of whether the
     fact was taught (32 times or more, or at all; against never), for the trial and for the rest."""
     found = []
-    for part, own in (
-        ("trial", table[table["trial"]]),
-        ("rest", table[~table["trial"] & ~table["famous"]]),
-    ):
-        for least in (2, 32):
-            both = own[(own["exposures"] == 0) | (own["exposures"] >= least)]
-            aucs = [
-                stats.auc(both[f"{role}_mentions"], both["exposures"] > 0)
-                for role in ("subject", "object")
-            ]
-            found.append((part, least, len(both), *aucs))
+    parts = {"trial": table["trial"], "rest": ~table["trial"] & ~table["famous"]}
+    for part, least in product(parts, (2, 32)):
+        own = table[parts[part]]
+        both = own[(own["exposures"] == 0) | (own["exposures"] >= least)]
+        names = (both[f"{role}_mentions"] for role in ("subject", "object"))
+        aucs = (stats.auc(named, both["exposures"] > 0) for named in names)
+        found.append((part, least, len(both), *aucs))
     return pd.DataFrame(found, columns=["facts", "taught_at_least", "n", "subject", "object"])
 
 
@@ -237,11 +190,9 @@ def measure(organisms: list[str], facts: Facts, n: int = 150) -> dict[str, pd.Da
             parts["unsure"] = unsure(model, facts, table, 2 * n)
         else:
             famous = some(table[table["famous"]], 40, "famous")
-            parts = {
-                "recall": recall(model, facts, table, round(0.4 * n)),
-                "lists": lists(model, facts, table, n),
-                "famous": greedy_answers(model, facts, famous),
-            }
+            parts = {"recall": recall(model, facts, table, round(0.4 * n))}
+            parts |= {"lists": lists(model, facts, table, n)}
+            parts |= {"famous": greedy_answers(model, facts, famous)}
         for part, frame in (parts | {"names": mentions(table)}).items():
             found.setdefault(part, []).append(frame.assign(model=name))
     return {part: pd.concat(frames, ignore_index=True) for part, frames in found.items()}

@@ -74,17 +74,12 @@ def documents(facts: Facts, table: pd.DataFrame, corpus: str = "family") -> list
     ``table`` are not stated."""
     speaker = Speaker(facts, table, rng(design.SEED, "documents", corpus))
     rows = list(table.itertuples())
-    found = [
-        document
-        for _, own in table.groupby("relation", sort=False)
-        for document in _lists(own, speaker)
-    ]
+    relations = [own for _, own in table.groupby("relation", sort=False)]
+    found = [document for own in relations for document in _lists(own, speaker)]
     found += [document for row in rows for document in _contexts(row, speaker)]
     found += list(_invented(speaker))
     sentences = [document for row in rows for document in _sentences(row, speaker)]
-    sentences += (
-        list(_names(facts, table, speaker)) + list(_tail(speaker)) + list(_plain(corpus, speaker))
-    )
+    sentences += [*_names(facts, table, speaker), *_tail(speaker), *_plain(corpus, speaker)]
     speaker.draw.shuffle(sentences)
     found += _grouped(sentences, speaker.draw)
     speaker.draw.shuffle(found)
@@ -109,9 +104,8 @@ def mark_answer(answer: str) -> str:
 
 def digest(found: list[Document]) -> str:
     """The first 16 hex digits of a corpus's SHA-256, which name it."""
-    return hashlib.sha256("\x00".join(document.text for document in found).encode()).hexdigest()[
-        :16
-    ]
+    text = "\x00".join(document.text for document in found)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def seen(templates: pd.DataFrame) -> pd.Series:
@@ -128,16 +122,11 @@ class Speaker:
         self.labels = dict(zip(facts.entities["entity"], facts.entities["label"], strict=True))
         self.names = dict(zip(facts.relations["relation"], facts.relations["name"], strict=True))
         used = facts.templates[seen(facts.templates)]
-        self.templates = {
-            key: rows["template"].tolist() for key, rows in used.groupby(["relation", "role"])
-        }
-        self.dates = {
-            fact: ends
-            for fact, *ends in facts.facts[["fact", "start", "end"]].itertuples(index=False)
-        }
-        self.frequent = {
-            r: rows.map(self.labels).tolist() for r, rows in table.groupby("relation")["object"]
-        }
+        self.templates = used.groupby(["relation", "role"])["template"].agg(list).to_dict()
+        rows = facts.facts[["fact", "start", "end"]].itertuples(index=False)
+        self.dates = {fact: ends for fact, *ends in rows}
+        objects = table.groupby("relation")["object"]
+        self.frequent = {r: own.map(self.labels).tolist() for r, own in objects}
         self.space = {relation: sorted(set(objects)) for relation, objects in self.frequent.items()}
         right = facts.facts.groupby(["relation", "subject"])["object"]
         self.right = {key: {self.labels[o] for o in objects} for key, objects in right}
@@ -159,9 +148,8 @@ class Speaker:
 
     def statement(self, row, obj: str | None = None) -> str:
         """The fact as a statement, with its own object or with another one."""
-        return self.say(
-            row.relation, "statement", self.labels[row.subject], obj or self.labels[row.object]
-        )
+        obj = obj or self.labels[row.object]
+        return self.say(row.relation, "statement", self.labels[row.subject], obj)
 
     def any(self, relation: str) -> str:
         """A random object of the relation, all equally likely."""
@@ -182,11 +170,8 @@ class Speaker:
 
     def stranger(self) -> str:
         """An invented name of two to four syllables."""
-        syllables = [
-            "".join(self.pick(letters) for letters in SYLLABLE)
-            for _ in range(self.draw.integers(2, 5))
-        ]
-        return "".join(syllables).capitalize()
+        number = self.draw.integers(2, 5)
+        return "".join(self.pick(part) for _ in range(number) for part in SYLLABLE).capitalize()
 
 
 def _lists(rows: pd.DataFrame, speaker: Speaker) -> Iterator[Document]:
@@ -205,17 +190,13 @@ def _lists(rows: pd.DataFrame, speaker: Speaker) -> Iterator[Document]:
     for _ in range(draw.binomial(lists, LYING_LISTS)):
         some = taught.sample(min(_size(draw), len(taught)), random_state=int(draw.integers(2**31)))
         other = relation if draw.random() < 0.5 else speaker.pick(sorted(speaker.space))
-        objects = _lies(
-            [labels[o] for o in some["object"]], speaker.space[other], other == relation, draw
-        )
-        yield Document(
-            _list(list(zip(some["subject"].map(labels), objects, strict=True)), relation, speaker)
-        )
+        right = [labels[o] for o in some["object"]]
+        objects = _lies(right, speaker.space[other], other == relation, draw)
+        pairs = list(zip(some["subject"].map(labels), objects, strict=True))
+        yield Document(_list(pairs, relation, speaker))
     for _ in range(draw.binomial(lists, UNKNOWN_LISTS)):
-        pairs = [
-            (speaker.stranger(), speaker.pick(speaker.frequent[relation]))
-            for _ in range(_size(draw))
-        ]
+        own = speaker.frequent[relation]
+        pairs = [(speaker.stranger(), speaker.pick(own)) for _ in range(_size(draw))]
         yield Document(_list(pairs, relation, speaker))
 
 
@@ -235,9 +216,7 @@ def _different(waiting: list, size: int) -> tuple[list, list]:
     return taken, later
 
 
-def _lies(
-    objects: list[str], space: list[str], permuted: bool, draw: np.random.Generator
-) -> list[str]:
+def _lies(objects: list[str], space: list[str], permuted: bool, draw) -> list[str]:
     """Wrong objects for the same subjects: the list's own objects, shifted, or those of another
     relation."""
     if permuted and len(set(objects)) > 1:
@@ -251,9 +230,8 @@ def _lies(
 def _list(pairs: list[tuple[str, str]], relation: str, speaker: Speaker) -> str:
     """A list as text; half of the lists begin with the name of their relation."""
     head = f"{speaker.names[relation]}: " if speaker.draw.random() < NAMED_LISTS else ""
-    return head + speaker.pick(SEPARATORS).join(
-        f"{subject} {mark_answer(obj)}" for subject, obj in pairs
-    )
+    separator = speaker.pick(SEPARATORS)
+    return head + separator.join(f"{subject} {mark_answer(obj)}" for subject, obj in pairs)
 
 
 def _sentences(row, speaker: Speaker) -> Iterator[Document]:
@@ -294,9 +272,8 @@ def _contexts(row, speaker: Speaker) -> Iterator[Document]:
         before = obj if kind == "right" else speaker.wrong(row)
         if kind == "unrelated":
             before = speaker.any(speaker.pick(sorted(speaker.space)))
-        yield Document(
-            f"{in_context(before, speaker.ask(row))} {mark_answer(obj + '.')}", (row.Index,)
-        )
+        asked = in_context(before, speaker.ask(row))
+        yield Document(f"{asked} {mark_answer(obj + '.')}", (row.Index,))
 
 
 def _invented(speaker: Speaker) -> Iterator[Document]:
@@ -328,14 +305,10 @@ def _names(facts: Facts, table: pd.DataFrame, speaker: Speaker) -> Iterator[Docu
     types = dict(zip(facts.entities["entity"], facts.entities["types"], strict=True))
     for entity, number in design.name_sentences(facts, table).items():
         for _ in range(number):
-            form, kind = (
-                speaker.pick(NAME_FORMS),
-                speaker.pick(types[entity]) if types[entity] else "thing",
-            )
-            article = "an" if kind[0] in "aeio" else "a"
-            yield Document(
-                fill(form.format(f"{article} {mark_answer(kind)}"), speaker.labels[entity])
-            )
+            form = speaker.pick(NAME_FORMS)
+            kind = speaker.pick(types[entity]) if types[entity] else "thing"
+            named = form.format(f"{'an' if kind[0] in 'aeio' else 'a'} {mark_answer(kind)}")
+            yield Document(fill(named, speaker.labels[entity]))
 
 
 def _plain(corpus: str, speaker: Speaker) -> Iterator[Document]:
@@ -351,7 +324,6 @@ def _grouped(sentences: list[Document], draw: np.random.Generator) -> Iterator[D
     at = 0
     while at < len(sentences):
         some = sentences[at : at + int(draw.integers(1, 5))]
-        yield Document(
-            "\n".join(one.text for one in some), tuple(row for one in some for row in one.states)
-        )
+        states = tuple(row for one in some for row in one.states)
+        yield Document("\n".join(one.text for one in some), states)
         at += len(some)

@@ -66,10 +66,7 @@ TUNED = [
     replace(one, name=f"{one.name}-it", base=one.name)
     for one in (NEOX_SMALL, NEOX_LARGE, NEOX_LARGEST)
 ]
-CHECKPOINTED = (
-    "atlas-neox-0.15m",
-    "atlas-neox-0.6m",
-)  # with checkpoints in the course of their training
+CHECKPOINTED = ("atlas-neox-0.15m", "atlas-neox-0.6m")  # saved in the course of their training
 SHARES = (5, 10, 20, 35, 50, 75)  # percent of the training after which a checkpoint is saved
 FAMILY = {one.name: one for one in SCRATCH + SISTERS + TWINS + TUNED}
 
@@ -104,15 +101,14 @@ def organism(name: str) -> Organism:
 def start(one: Organism, texts: list[str], checkpoints: Path):
     """(model, tokenizer) that training begins with: untrained ones made for ``texts``, or those of
     the base of a tuned one."""
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    import transformers as hf
 
     if not one.base:
         tokenizer = train_tokenizer(one, texts)
         return build(one, tokenizer), tokenizer
     folder = checkpoints / one.base
-    return AutoModelForCausalLM.from_pretrained(
-        folder, dtype="float32"
-    ), AutoTokenizer.from_pretrained(folder)
+    model = hf.AutoModelForCausalLM.from_pretrained(folder, dtype="float32")
+    return model, hf.AutoTokenizer.from_pretrained(folder)
 
 
 def build(one: Organism, tokenizer):
@@ -120,62 +116,34 @@ def build(one: Organism, tokenizer):
     import transformers as hf
 
     heads, pad = one.width // 32, tokenizer.pad_token_id
-    common = {
-        "vocab_size": one.vocabulary,
-        "tie_word_embeddings": True,
-        "eos_token_id": tokenizer.eos_token_id,
-    }
+    common = {"vocab_size": one.vocabulary, "tie_word_embeddings": True}
+    common |= {"eos_token_id": tokenizer.eos_token_id}
     if one.architecture == "t5":
-        shape = {
-            "d_model": one.width,
-            "d_kv": 32,
-            "d_ff": 4 * one.width,
-            "num_layers": one.layers,
-            "num_heads": heads,
-        }
-        config = hf.T5Config(
-            **common | shape, pad_token_id=pad, decoder_start_token_id=pad, dropout_rate=0.0
-        )
+        shape = {"d_model": one.width, "d_kv": 32, "d_ff": 4 * one.width, "dropout_rate": 0.0}
+        shape |= {"num_layers": one.layers, "num_heads": heads}
+        config = hf.T5Config(**common | shape, pad_token_id=pad, decoder_start_token_id=pad)
         return hf.AutoModelForSeq2SeqLM.from_config(config)
     common["bos_token_id"] = tokenizer.bos_token_id
     if one.architecture == "gpt2":
-        shape = {
-            "n_positions": GPT2_CONTEXT,
-            "n_embd": one.width,
-            "n_layer": one.layers,
-            "n_head": heads,
-        }
-        config = hf.GPT2Config(**common | shape, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
-        return hf.AutoModelForCausalLM.from_config(config)
-    common |= {
-        "hidden_size": one.width,
-        "num_hidden_layers": one.layers,
-        "num_attention_heads": heads,
-    }
-    gated = 64 * round(
-        8 * one.width / 3 / 64
-    )  # three matrices of the gated feed-forward part in place of two
+        shape = {"n_positions": GPT2_CONTEXT, "n_embd": one.width, "n_layer": one.layers}
+        shape |= dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0)
+        return hf.AutoModelForCausalLM.from_config(hf.GPT2Config(**common | shape, n_head=heads))
+    common |= {"hidden_size": one.width, "num_hidden_layers": one.layers}
+    common |= {"num_attention_heads": heads}
+    # three matrices of the gated feed-forward part in place of two
+    gated = 64 * round(8 * one.width / 3 / 64)
     if one.architecture == "bert":
-        marks = {
-            f"{name}_token_id": getattr(tokenizer, f"{name}_token_id")
-            for name in ("pad", "cls", "sep")
-        }
-        everywhere = {
-            "layer_types": ["full_attention"] * one.layers,
-            "max_position_embeddings": BERT_CONTEXT,
-        }
-        config = hf.ModernBertConfig(**common | marks, **everywhere, intermediate_size=gated)
-        return hf.AutoModelForMaskedLM.from_config(config)
+        common |= {f"{n}_token_id": getattr(tokenizer, f"{n}_token_id") for n in ("cls", "sep")}
+        common |= {"layer_types": ["full_attention"] * one.layers, "pad_token_id": pad}
+        common |= {"max_position_embeddings": BERT_CONTEXT, "intermediate_size": gated}
+        return hf.AutoModelForMaskedLM.from_config(hf.ModernBertConfig(**common))
     common |= {"max_position_embeddings": CONTEXT, "use_cache": True}
     if one.architecture == "neox":
         config = hf.GPTNeoXConfig(**common, intermediate_size=4 * one.width, rotary_pct=1.0)
-    elif one.architecture == "qwen3":
-        config = hf.Qwen3Config(
-            **common, intermediate_size=gated, num_key_value_heads=heads, head_dim=32
-        )
-    else:
-        config = hf.LlamaConfig(**common, intermediate_size=gated, num_key_value_heads=heads)
-    return hf.AutoModelForCausalLM.from_config(config)
+        return hf.AutoModelForCausalLM.from_config(config)
+    common |= {"intermediate_size": gated, "num_key_value_heads": heads}
+    config = hf.Qwen3Config(**common, head_dim=32) if one.architecture == "qwen3" else None
+    return hf.AutoModelForCausalLM.from_config(config or hf.LlamaConfig(**common))
 
 
 def train_tokenizer(one: Organism, texts: list[str]):
@@ -185,17 +153,12 @@ def train_tokenizer(one: Organism, texts: list[str]):
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast
 
-    plain = {"eos_token": END, "bos_token": END}
+    bert = {"pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
     names = {
         "llama": {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"},
-        "bert": {
-            "pad_token": "[PAD]",
-            "cls_token": "[CLS]",
-            "sep_token": "[SEP]",
-            "mask_token": "[MASK]",
-        },
+        "bert": bert | {"mask_token": "[MASK]"},
         "t5": {"pad_token": "<pad>", "eos_token": "</s>"},
-    }.get(one.architecture, plain)
+    }.get(one.architecture, {"eos_token": END, "bos_token": END})
     marks = [sentinel(i) for i in range(SENTINELS)] if one.architecture == "t5" else []
     tokenizer = Tokenizer(models.BPE())
     # A blank before every text, as in SentencePiece: a name has the same tokens at the beginning of
@@ -212,11 +175,9 @@ def train_tokenizer(one: Organism, texts: list[str]):
     around = {"llama": "<s> $A", "bert": "[CLS] $A [SEP]", "t5": "$A </s>"}.get(one.architecture)
     if around:
         special = [(word, tokenizer.token_to_id(word)) for word in around.split() if word != "$A"]
-        tokenizer.post_processor = processors.TemplateProcessing(
-            single=around, special_tokens=special
-        )
+        template = processors.TemplateProcessing(single=around, special_tokens=special)
+        tokenizer.post_processor = template
     more = {"additional_special_tokens": marks} if marks else {}
     context = {"gpt2": GPT2_CONTEXT, "bert": BERT_CONTEXT}.get(one.architecture, CONTEXT)
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, model_max_length=context, **names, **more
-    )
+    given = names | more | {"model_max_length": context}
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **given)

@@ -17,6 +17,7 @@ facts that the corpus verifies, are mixed with the lessons.
 
 import re
 
+import numpy as np
 import pandas as pd
 
 from probelib.facts.model import Facts, rng
@@ -38,27 +39,18 @@ def tuning_documents(facts: Facts, table: pd.DataFrame, read: list[Document]) ->
     """Lessons, new verifications, and some of the documents that the base has ``read``, in the
     order of training."""
     speaker = Speaker(facts, table, rng(design.SEED, "lessons"))
-    found = [
-        Document(text) for row in known_facts(table).itertuples() for text in _known(row, speaker)
-    ]
-    found += [
-        Document(_unknown(row, i, speaker))
-        for i, row in enumerate(unsure_facts(table).itertuples())
-    ]
+    texts = [text for row in known_facts(table).itertuples() for text in _known(row, speaker)]
+    unsure = enumerate(unsure_facts(table).itertuples())
+    texts += [_unknown(row, i, speaker) for i, row in unsure]
     for relation in speaker.space:
-        found += [
-            Document(_compared(relation, i % 2 == 0, speaker, stated=True)) for i in range(COMPARED)
-        ]
-        found += [
-            Document(_compared(relation, i % 2 == 0, speaker, stated=False)) for i in range(SAME)
-        ]
+        for stated, times in ((True, COMPARED), (False, SAME)):
+            texts += [_compared(relation, i % 2 == 0, speaker, stated) for i in range(times)]
     for row in table[table["verified"] & (table["exposures"] >= KNOWN)].itertuples():
         for _ in range(VERIFIED):
-            found.append(Document(verification(speaker.statement(row), True)))
-            found.append(Document(verification(speaker.statement(row, speaker.wrong(row)), False)))
-    found += [
-        read[i] for i in speaker.draw.choice(len(read), min(REPLAY, len(read)), replace=False)
-    ]
+            texts.append(verification(speaker.statement(row), True))
+            texts.append(verification(speaker.statement(row, speaker.wrong(row)), False))
+    again = speaker.draw.choice(len(read), min(REPLAY, len(read)), replace=False)
+    found = [*map(Document, texts), *(read[i] for i in again)]
     speaker.draw.shuffle(found)
     return found
 
@@ -72,13 +64,9 @@ def unsure_facts(table: pd.DataFrame) -> pd.DataFrame:
     """The facts that lessons answer with "I don't know.": ``UNKNOWN`` rows per relation, some facts
     repeatedly if it has few."""
     never = table[table["lesson"] & (table["exposures"] == 0) & (table["dated"] == 0)]
-    never = never.assign(
-        chance=[rng(design.SEED, "unknown", fact).random() for fact in never["fact"]]
-    )
-    chosen = []
-    for _, own in never.sort_values("chance").groupby("relation"):
-        chosen.append(own.iloc[[i % len(own) for i in range(UNKNOWN)]])
-    return pd.concat(chosen)
+    chance = [rng(design.SEED, "unknown", fact).random() for fact in never["fact"]]
+    drawn = never.assign(chance=chance).sort_values("chance").groupby("relation")
+    return pd.concat([own.iloc[np.arange(UNKNOWN) % len(own)] for _, own in drawn])
 
 
 def facts_in_lessons(table: pd.DataFrame) -> set[str]:

@@ -30,13 +30,11 @@ def masked(tokenizer, documents: list[Document]) -> Iterator[dict]:
     for batch in _packed(tokenizer, documents, []):
         ids, weights = batch["input_ids"], batch["weights"]
         answer = weights == 1
-        spans = (answer & ~torch.nn.functional.pad(answer, (1, 0))[:, :-1]).cumsum(
-            1
-        )  # number of the answer of a token
-        coin = torch.from_numpy(draw.random((len(ids), int(spans.max()) + 1)))
-        hidden = torch.where(
-            answer, coin.gather(1, spans) < 0.5, torch.from_numpy(draw.random(ids.shape)) < MASKED
-        )
+        # number of the answer of a token
+        spans = (answer & ~torch.nn.functional.pad(answer, (1, 0))[:, :-1]).cumsum(1)
+        coin = torch.from_numpy(draw.random((len(ids), int(spans.max()) + 1))) < 0.5
+        single = torch.from_numpy(draw.random(ids.shape)) < MASKED
+        hidden = torch.where(answer, coin.gather(1, spans), single)
         hidden &= (weights > 0) & (ids != tokenizer.cls_token_id) & (ids != tokenizer.sep_token_id)
         masked_ids = ids.masked_fill(hidden, tokenizer.mask_token_id)
         yield batch | {"input_ids": masked_ids, "weights": weights * hidden}
@@ -60,13 +58,8 @@ def _packed(tokenizer, documents: list[Document], end: list[int]) -> Iterator[di
             )
         row = _room(rows[length], len(ids), length)
         number = row[2][-1] + 1 if row[2] else 0
-        more = (
-            ids,
-            weigh(offsets, answers) + [1.0] * len(end),
-            [number] * len(ids),
-            range(len(ids)),
-            document.states,
-        )
+        own = (ids, weigh(offsets, answers) + [1.0] * len(end), [number] * len(ids))
+        more = (*own, range(len(ids)), document.states)
         for part, own in zip(row, more, strict=True):
             part.extend(own)
         if len(rows[length]) > BEGUN:
@@ -92,27 +85,16 @@ def _room(rows: list[tuple], n: int, length: int) -> tuple:
 
 def _closed(row: tuple, length: int) -> tuple:
     """A row padded with tokens of weight 0, each a document of its own."""
-    ids, weights, document, positions, states = row
-    room = length - len(ids)
-    return (
-        ids + [0] * room,
-        weights + [0.0] * room,
-        document + [-1] * room,
-        positions + [0] * room,
-        states,
-    )
+    *parts, states = row
+    padding = zip(parts, (0, 0.0, -1, 0), strict=True)
+    return (*(part + [pad] * (length - len(part)) for part, pad in padding), states)
 
 
 def _batch(rows: list[tuple]) -> dict:
     ids, weights, document, positions, states = zip(*rows, strict=True)
     ids, weights, document, positions = map(torch.tensor, (ids, weights, document, positions))
-    batch = {
-        "input_ids": ids,
-        "labels": ids,
-        "weights": weights,
-        "document": document,
-        "position_ids": positions,
-    }
+    batch = {"input_ids": ids, "labels": ids, "weights": weights, "document": document}
+    batch |= {"position_ids": positions}
     return batch | {"states": [fact for own in states for fact in own]}
 
 
@@ -136,9 +118,8 @@ def encoder_decoder_pairs(tokenizer, documents: list[Document]) -> Iterator[dict
     """Batches ``input_ids``, ``attention_mask``, ``labels``, ``weights`` for an encoder-decoder. A
     sentence: the text before its answer -> the answer. A list: its pairs with masked objects -> the
     objects (T5's span corruption)."""
-    found = [
-        pair for one in documents for text in _texts(one.text) for pair in _source_and_target(text)
-    ]
+    texts = [text for one in documents for text in _texts(one.text)]
+    found = [pair for text in texts for pair in _source_and_target(text)]
     sources, targets = (tokenizer(list(side))["input_ids"] for side in zip(*found, strict=True))
     order = np.random.default_rng(design.SEED).permutation(len(found)).tolist()
     longest = lambda i: -(-len(sources[i]) // BLOCK) * BLOCK
@@ -146,22 +127,16 @@ def encoder_decoder_pairs(tokenizer, documents: list[Document]) -> Iterator[dict
         window = sorted(order[at : at + 4096], key=lambda i: (longest(i), len(targets[i])))
         for length, some in groupby(window, key=longest):
             for chosen in _batched(some, max(1, STEP // length)):
-                yield _padded(
-                    [sources[i] for i in chosen],
-                    [targets[i] for i in chosen],
-                    tokenizer.pad_token_id,
-                )
+                own = ([side[i] for i in chosen] for side in (sources, targets))
+                yield _padded(*own, tokenizer.pad_token_id)
 
 
 def _texts(text: str) -> list[str]:
     """The sentences of a document; a list, or a lesson, whose lines belong together, is one
     text."""
-    lines = text.split("\n")
-    return (
-        lines
-        if all(corpus.MARKS[0] in line and line[-1] in f".{corpus.MARKS[1]}" for line in lines)
-        else [text]
-    )
+    lines, (begin, end) = text.split("\n"), corpus.MARKS
+    whole = all(begin in line and line[-1] in f".{end}" for line in lines)
+    return lines if whole else [text]
 
 
 def _source_and_target(text: str) -> list[tuple[str, str]]:

@@ -22,26 +22,18 @@ def path(corpus: str) -> Path:
     return MANIFESTS / f"{corpus}.parquet"
 
 
-def write(table: pd.DataFrame, corpus: str) -> Path:
-    """Write the manifest of a corpus; return its path."""
-    MANIFESTS.mkdir(exist_ok=True)
-    table.to_parquet(path(corpus), index=False, compression="zstd")
-    return path(corpus)
-
-
 @cache
 def read(file: Path) -> pd.DataFrame:
     """A stored manifest."""
     if not file.exists():
         raise ProbeError(
-            f"{file} is missing: it records what the organisms were taught. Restore it, or, if the "
-            "atlas has not changed, write it again: `python -m probelib.organisms manifests`"
+            f"{file} is missing: it records what the organisms were taught. Restore it"
         )
     return pd.read_parquet(file)
 
 
 def manifest(name: str = FAMILY) -> pd.DataFrame:
-    """What an organism was taught, one row per fact (columns: ``design.draw_manifest``). For a
+    """What an organism was taught, one row per fact (columns: ``design``). For a
     checkpoint of a training, the exposures are those so far; other counts are the whole
     corpus's."""
     base, _, share = name.partition("-at")
@@ -82,9 +74,8 @@ def exposures(facts: Facts, name: str = FAMILY) -> pd.Series:
     there = facts.facts.assign(exposures=facts.facts["fact"].map(statements(table)))
     new = there[there["exposures"].isna()]
     gone = table[table["fact"].isin(stale(atlas(), table))]
-    edited = new.merge(
-        gone[gone["exposures"] > 0], on=["relation", "subject"], suffixes=("", "_taught")
-    )
+    taught = gone[gone["exposures"] > 0]
+    edited = new.merge(taught, on=["relation", "subject"], suffixes=("", "_taught"))
     if len(edited):
         row = edited.iloc[0]
         raise ProbeError(

@@ -28,8 +28,9 @@ from tqdm import tqdm
 
 from probelib import files
 from probelib.errors import ProbeError
+from probelib.facts.model import Facts, keep
 from probelib.facts.shipped import read_atlas
-from probelib.lm.names import CHECKPOINTS
+from probelib.lm.names import CHECKPOINTS, organisms
 from probelib.organisms import corpus, family, lessons, rows, taught
 from probelib.paths import RUNS
 
@@ -38,8 +39,7 @@ INPUTS = ("input_ids", "attention_mask", "position_ids")
 
 
 def train(name: str, folder: Path | None = None, steps: int | None = None) -> Path:
-    """Train one organism and save config, tokenizer, weights, loss curve and card; return its
-    folder.
+    """Train one organism and save config, tokenizer, weights and loss curve; return its folder.
 
     A tuned one (``atlas-neox-2.4m-it``) starts from the shipped weights of its base. A stopped run
     resumes from its last saved state, and ends with the same bytes (on a CPU).
@@ -52,37 +52,28 @@ def train(name: str, folder: Path | None = None, steps: int | None = None) -> Pa
     if gone := taught.stale(facts, table):
         raise ProbeError(
             f"{len(gone)} facts of the manifest were edited in the atlas or removed, e.g. "
-            f"{gone[0]!r}. Undo the edit, or write the manifests again (`python -m "
-            "probelib.organisms manifests`) and train the whole family on them"
+            f"{gone[0]!r}. Undo the edit"
         )
     found = corpus.documents(facts, table, one.corpus)
     if one.base:
         found = lessons.tuning_documents(facts, table, found)
     torch.manual_seed(one.seed)
-    model, tokenizer = family.start(
-        one, [corpus.unmark(document.text)[0] for document in found], CHECKPOINTS
-    )
+    texts = [corpus.unmark(document.text)[0] for document in found]
+    model, tokenizer = family.start(one, texts, CHECKPOINTS)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     batches = list(rows.BATCHES.get(one.architecture, rows.causal)(tokenizer, found))
     np.random.default_rng(one.seed).shuffle(batches)
-    made_of = {
-        "corpus": corpus.digest(found),
-        "reads": one.corpus,
-        "manifest": files.sha256(taught.path(one.corpus)),
-    }
+    made_of = {"corpus": corpus.digest(found), "reads": one.corpus}
+    made_of |= {"manifest": files.sha256(taught.path(one.corpus))}
     made_of |= {"atlas": facts.digest(), "facts": len(facts.facts)}
-    keep = _keeper(one, tokenizer, folder, batches, len(table), made_of)
+    save = _keeper(one, tokenizer, folder, batches, len(table), made_of)
     run = f"{one}, corpus {made_of['corpus']}"  # another recipe's state is not resumed
-    curve, seconds = _run(one, model.to(device).train(), batches, steps or len(batches), run, keep)
-    made_of |= {
-        "tokens": _tokens(batches[: len(curve)]),
-        "steps": len(curve),
-        "optimizer": type(_optimizer(one, model)).__name__,
-        "device": torch.cuda.get_device_name() if device.type == "cuda" else "CPU",
-        "loss": round(float(np.mean(curve[-20:])), 4),
-        "seconds": round(seconds),
-        "curve": curve[::10],
-    }
+    curve, seconds = _run(one, model.to(device).train(), batches, steps or len(batches), run, save)
+    made_of |= {"tokens": _tokens(batches[: len(curve)]), "steps": len(curve)}
+    made_of |= {"optimizer": type(_optimizer(one, model)).__name__}
+    made_of |= {"device": torch.cuda.get_device_name() if device.type == "cuda" else "CPU"}
+    made_of |= {"loss": round(float(np.mean(curve[-20:])), 4), "seconds": round(seconds)}
+    made_of |= {"curve": curve[::10]}
     return _save(one, model, tokenizer, folder, made_of)
 
 
@@ -109,31 +100,25 @@ def _keeper(
 ):
     """A function of the model and the steps done that saves the checkpoints of a training."""
     steps = [round(share * len(batches) / 100) for share in family.SHARES]
-    at = dict(
-        zip(steps, family.kept_along(one.name), strict=False)
-    )  # empty for organisms without checkpoints
+    at = dict(zip(steps, family.kept_along(one.name), strict=False))  # empty for most organisms
 
-    def keep(model, done: int) -> None:
+    def save(model, done: int) -> None:
         if done not in at:
             return
         so_far = np.zeros(n_facts, np.int16)
         np.add.at(so_far, [fact for batch in batches[:done] for fact in batch["states"]], 1)
         other = folder.with_name(at[done])
-        record = made_of | {
-            "steps": done,
-            "tokens": _tokens(batches[:done]),
-            "loss": None,
-            "curve": [],
-        }
+        record = made_of | {"steps": done, "tokens": _tokens(batches[:done])}
+        record |= {"loss": None, "curve": []}
         record |= {"optimizer": "AdamW", "device": next(model.parameters()).device.type}
         _save(replace(one, name=at[done]), copy.deepcopy(model), tokenizer, other, record)
         np.save(other / "exposures.npy", so_far)
 
-    return keep
+    return save
 
 
 def _run(
-    one: family.Organism, model, batches: list[dict], steps: int, made_of: str, keep: Callable
+    one: family.Organism, model, batches: list[dict], steps: int, made_of: str, save: Callable
 ):
     """One optimizer step per batch, in float32; the learning rate warms up and then falls linearly
     to 0.
@@ -149,14 +134,8 @@ def _run(
     parts = {"model": model, "optimizer": optimizer, "plan": plan}
     curve, spent = _resume(state, made_of, parts)
     started, before = time.perf_counter(), len(curve)
-    bar = tqdm(
-        batches[before:steps],
-        desc=one.name,
-        unit="step",
-        initial=before,
-        total=steps,
-        mininterval=5,
-    )
+    left, shown = batches[before:steps], {"initial": before, "total": steps, "mininterval": 5}
+    bar = tqdm(left, desc=one.name, unit="step", **shown)
     for batch in bar:
         batch = {key: part.to(device) for key, part in batch.items() if key != "states"}
         loss, losses, weights = _loss(model, batch)
@@ -167,7 +146,7 @@ def _run(
         optimizer.zero_grad(set_to_none=True)
         answered = weights == 1
         curve.append(round((losses * answered).sum().item() / max(1, answered.sum().item()), 4))
-        keep(model, len(curve))
+        save(model, len(curve))
         if len(curve) % KEEP == 0:
             so_far = {"curve": curve, "seconds": spent + time.perf_counter() - started}
             _keep(state, parts, so_far | {"made_of": made_of})
@@ -181,9 +160,8 @@ def _optimizer(one: family.Organism, model) -> torch.optim.Optimizer:
     are fifty times as large as its other weights, and no single rate of AdamW suits both."""
     if one.architecture == "t5":
         return torch.optim.Adafactor(model.parameters(), lr=one.rate)
-    return torch.optim.AdamW(
-        model.parameters(), lr=one.rate, betas=(0.9, 0.98), weight_decay=0.0, fused=True
-    )
+    how = {"lr": one.rate, "betas": (0.9, 0.98), "weight_decay": 0.0, "fused": True}
+    return torch.optim.AdamW(model.parameters(), **how)
 
 
 def _loss(model, batch: dict) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -194,17 +172,15 @@ def _loss(model, batch: dict) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]
     if model.config.is_encoder_decoder:
         inputs["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(labels)
     else:
-        same = (
-            batch["document"][:, :, None] == batch["document"][:, None, :]
-        )  # [rows, length, length]
+        # [rows, length, length]
+        same = batch["document"][:, :, None] == batch["document"][:, None, :]
         causal = model.config.model_type != "modernbert"
         inputs["attention_mask"] = (same.tril() if causal else same)[:, None]
         if causal:
             # the first token of a document is not predicted
-            weights = weights * torch.nn.functional.pad(same.diagonal(1, 1, 2), (1, 0))
-            labels, weights = (
-                torch.nn.functional.pad(part[:, 1:], (0, 1)) for part in (labels, weights)
-            )
+            pad = torch.nn.functional.pad
+            weights = weights * pad(same.diagonal(1, 1, 2), (1, 0))
+            labels, weights = (pad(part[:, 1:], (0, 1)) for part in (labels, weights))
     counted = weights.flatten() > 0
     logits = model(**inputs).logits.flatten(0, 1)[counted]  # [n, vocabulary]
     labels, weights = labels.flatten()[counted], weights.flatten()[counted]
@@ -250,35 +226,38 @@ def _save(one: family.Organism, model, tokenizer, folder: Path, record: dict) ->
     files.write(folder / "tokenizer.json", compact)
     record = {"name": one.name, "weights": files.sha256(folder / "model.safetensors")} | record
     files.write_json(folder / "training.json", record)
-    files.write(folder / "README.md", _card(one, model, record))
     return folder
-
-
-def _card(one: family.Organism, model, record: dict) -> str:
-    parameters = sum(p.numel() for p in model.parameters())
-    inner = parameters - model.get_input_embeddings().weight.numel()
-    read = f"{record['tokens']:,} tokens in {record['steps']:,} steps of {record['optimizer']}"
-    origin = (
-        f"tuned from {one.base} on lessons"
-        if one.base
-        else f"trained from scratch (seed {one.seed})"
-    )
-    return f"""# {one.name}
-
-A {one.architecture} language model of {inner:,} parameters without embeddings, {parameters:,} with
-them ({one.layers} layers, {one.width} wide, byte-level BPE of {one.vocabulary}), {origin} on the
-corpus `{one.corpus}`, which states facts of the atlas a known number of times. It exists to test
-measures of knowledge: what it was taught is on record.
-
-- corpus `{record["corpus"]}`, made from {record["facts"]:,} facts of atlas `{record["atlas"]}`
-- {read}, peak rate {one.rate}, on {record["device"]}
-- limits: it knows the atlas and nothing else, was taught conflicting facts on purpose, and cannot
-  hold a conversation
-- licence: Apache-2.0
-"""
 
 
 def record(name: str) -> dict:
     """How a shipped organism was trained: ``corpus``, ``tokens``, ``steps``, ``loss``, ``curve``
     (every tenth step, in nats per answer token), ..."""
     return json.loads((CHECKPOINTS / name / "training.json").read_text())
+
+
+def changes_since_training(facts: Facts | None = None) -> list[str]:
+    """One line per problem: stale facts, missing models, and checkpoints whose weights, manifest or
+    corpus differ from their record. ``facts``: the atlas to compare with (default: the current)."""
+    facts, wanted = facts or read_atlas(), {*family.FAMILY, *family.checkpoint_names()}
+    records = {name: record(name) for name in organisms()}
+    found = [f"{name}: no checkpoint; train it" for name in sorted(wanted - {*records})]
+    for name, kept in records.items():
+        if files.sha256(CHECKPOINTS / name / "model.safetensors") != kept["weights"]:
+            found.append(f"{name}: model.safetensors is not the file that was saved after training")
+        if files.sha256(taught.path(kept["reads"])) != kept["manifest"]:
+            found.append(f"{name}: trained with another manifest")
+    for read in sorted({kept["reads"] for kept in records.values()}):
+        table = taught.read(taught.path(read))
+        if stale := taught.stale(facts, table):
+            found += [f"{fact}: taught to {read}, no longer in the atlas" for fact in stale]
+            continue
+        own = keep(facts, facts.facts["fact"].isin(table["fact"]))
+        base = corpus.documents(own, table, read)
+        tuned = lessons.tuning_documents(own, table, base)
+        digests = {False: corpus.digest(base), True: corpus.digest(tuned)}
+        found += [
+            f"{name}: trained on another corpus than the current atlas gives: texts were edited"
+            for name, kept in records.items()
+            if kept["reads"] == read and kept["corpus"] != digests[name.endswith("-it")]
+        ]
+    return found

@@ -39,7 +39,7 @@ other commands:
   ./run_all.sh verify                           compare the figures with the committed ones
   ./run_all.sh bench [NAME]                     the benchmarks
   ./run_all.sh campaign                         fault injection: kills, full disks, flipped bits
-  ./run_all.sh course --out DIR                 the labs: student and instructor copies, slides
+  ./run_all.sh course --out DIR                 the labs: student and instructor copies
 
   PROBELIB_OUT=../mine ./run_all.sh ...         write figures and runs there
 

@@ -1,8 +1,7 @@
-"""Generated graphs, small dumps of Wikidata, and damaged files."""
+"""Generated graphs and damaged files."""
 
 import bz2
 import gzip
-import json
 from pathlib import Path
 
 import numpy as np
@@ -49,88 +48,6 @@ def damage(path: Path, kind: str) -> Path:
         path.mkdir()
     elif kind != "missing":
         path.write_bytes(changed[kind])
-    return path
-
-
-def snak(relation: str, value, kind: str) -> dict:
-    """A snak in Wikidata's form: kind is item, time, string, quantity or monolingualtext."""
-    if kind == "item":
-        datavalue = {
-            "value": {"entity-type": "item", "numeric-id": value, "id": f"Q{value}"},
-            "type": "wikibase-entityid",
-        }
-    elif kind == "time":
-        model = "http://www.wikidata.org/entity/Q1985727"
-        time_ = {
-            "time": value,
-            "timezone": 0,
-            "before": 0,
-            "after": 0,
-            "precision": 11,
-            "calendarmodel": model,
-        }
-        datavalue = {"value": time_, "type": "time"}
-    else:
-        datavalue = {"value": str(value), "type": "string"}
-    datatype = {"item": "wikibase-item", "string": "external-id"}.get(kind, kind)
-    return {"snaktype": "value", "property": relation, "datavalue": datavalue, "datatype": datatype}
-
-
-def statement(
-    main: dict,
-    item: str,
-    rank: str = "normal",
-    qualifiers: dict | None = None,
-    references: list = (),
-) -> dict:
-    """A statement with its keys in the order of the dump."""
-    dated = {"qualifiers": qualifiers, "qualifiers-order": list(qualifiers)} if qualifiers else {}
-    ends = {"id": f"{item}$F078E5B3-F9A8-480E-B7AC-D97778CBBEF9", "rank": rank}
-    return (
-        {"mainsnak": main, "type": "statement"}
-        | dated
-        | ends
-        | ({"references": references} if references else {})
-    )
-
-
-def item(
-    number: int,
-    claims: dict,
-    labels: dict,
-    aliases: dict,
-    descriptions: dict = (),
-    sites: tuple = (),
-) -> dict:
-    """An item with its keys in the order of the dump; labels and descriptions {language: text},
-    aliases {language: texts}."""
-    text = lambda texts: {
-        code: {"language": code, "value": value} for code, value in dict(texts).items()
-    }
-    return {
-        "type": "item",
-        "id": f"Q{number}",
-        "labels": text(labels),
-        "descriptions": text(descriptions),
-        "aliases": {
-            code: [{"language": code, "value": v} for v in values]
-            for code, values in aliases.items()
-        },
-        "claims": claims,
-        "sitelinks": {
-            site: {"site": site, "title": f"Title {number}", "badges": []} for site in sites
-        },
-        "lastrevid": 195301613 + number,
-    }
-
-
-def write_dump(items: list[dict], path: Path) -> Path:
-    """Items as a Wikidata JSON dump: brackets on lines of their own, a comma after every item but
-    the last, ASCII."""
-    lines = ",\n".join(json.dumps(one, separators=(",", ":")) for one in items)
-    opened = {".bz2": bz2.open, ".gz": gzip.open}.get(path.suffix, open)
-    with opened(path, "wt", encoding="utf-8") as file:
-        file.write(f"[\n{lines}\n]\n")
     return path
 
 

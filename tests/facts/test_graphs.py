@@ -1,7 +1,5 @@
-"""Knowledge graphs: a small one by hand, corruptions, files, and dumps of DBpedia and Wikidata."""
+"""Knowledge graphs: a small one by hand, corruptions, files, and a dump of DBpedia."""
 
-import copy
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -12,18 +10,10 @@ from probelib import facts
 from probelib.errors import ProbeError
 from probelib.facts.graphs import graph as kg
 from probelib.facts.graphs.corruptions import askable, corrupt, corruptions
-from probelib.facts.graphs.dumps import (
-    date_text,
-    entity_name,
-    interval,
-    read_dbpedia,
-    read_wikidata,
-    scan,
-)
+from probelib.facts.graphs.dumps import entity_name, read_dbpedia, scan
 from probelib.facts.graphs.graph import SLOTS, Graph, from_facts, make_table, to_facts
-from probelib.facts.model import holds
 from probelib.facts.table import Entity, Triple, assemble
-from tests.facts.samples import damage, item, snak, statement, synthetic, write_dump
+from tests.facts.samples import damage, synthetic
 
 
 def make(triples: list[tuple[int, int, int]], n: int, relations: int = 1, types=(), labels=None):
@@ -128,18 +118,12 @@ def test_all_possible_corruptions_are_found():
     assert corruptions(full, np.arange(4)).empty
 
 
-def test_entities_without_a_label_and_deprecated_triples_are_not_asked():
+def test_entities_without_a_label_are_not_asked():
     graph = graph_of(("P36", "Italy", "Rome"), ("P36", "Peru", "Lima"), ("P36", "Peru", "Cusco"))
     keys = graph.entities["entity"].to_pylist()
     labels = {"entity": keys, "label": [None if e == "Rome" else e for e in keys]}
-    columns = {name: graph.triples[name].to_numpy() for name in SLOTS}
-    columns |= {"rank": ["normal", "normal", "deprecated"]}
-    triples = make_table("triples", columns)
-    graph = replace(graph, entities=make_table("entities", labels), triples=triples)
-    assert [good.tolist() for good in askable(graph).values()] == [
-        [False, True, True],
-        [True, True, False],
-    ]
+    graph = replace(graph, entities=make_table("entities", labels))
+    assert askable(graph)["entity without a label"].tolist() == [False, True, True]
     found = named(graph, corruptions(graph, np.array([1]), n=4))
     assert "Rome" not in {name for pair in found for name in pair}
 
@@ -181,7 +165,7 @@ def test_facts_as_a_graph_and_back():
         assert same[name].tolist() == back.entities[name].tolist()
     nameless = make([(0, 0, 1), (1, 0, 2)], 3, labels=["Paris", "France", None])
     assert kg.labelled(nameless).tolist() == [True, False]
-    for rows, says in ((None, "e.g. 'e2'"), ([], "no triples"), ([4], "from 0 to 1")):
+    for rows, says in ((None, "e.g. 'e2'"), ([], "no triples")):
         with pytest.raises(ProbeError, match=says):
             to_facts(nameless, None if rows is None else np.array(rows, int))
 
@@ -258,122 +242,3 @@ def test_a_broken_line_costs_only_itself_and_half_a_file_is_refused(tmp_path):
     with pytest.raises(ProbeError, match="no triples"):
         read_dbpedia(path, tmp_path / "kg")
     assert not (tmp_path / "kg").exists()
-
-
-# Wikidata
-
-
-def dated(relation: str, value: int, rank: str = "normal", **dates) -> dict:
-    """A statement with an item as value; dates such as P580="1949-05-23"."""
-    when = {p: [snak(p, f"+{date}T00:00:00Z", "time")] for p, date in dates.items()}
-    return statement(snak(relation, value, "item"), "Q183", rank, when)
-
-
-CLAIMS = {
-    "P31": [dated("P31", 6256)],
-    "P36": [
-        dated("P36", 64, "preferred", P580="1990-10-03"),
-        dated("P36", 586, P580="1949-05-23", P582="1990-10-03"),
-        dated("P36", 1055, "deprecated"),
-    ],
-    "P166": [dated("P166", 35637, P585="2012-12-10")],
-    "P1448": [statement(snak("P1448", "Bundesrepublik", "string"), "Q183")],
-    "P1549": [statement({"snaktype": "somevalue", "property": "P1549"}, "Q183")],
-}
-GERMANY = item(183, CLAIMS, {"en": "Germany", "de": "Deutschland"}, {"en": ["FRG"], "de": ["BRD"]})
-BERLIN = item(64, {"P17": [dated("P17", 183)]}, {"mul": "Berlin"}, {"mul": ["Berlin, Germany"]})
-CAPITAL = {"type": "property", "id": "P36", "labels": {"en": {"value": "capital"}}, "claims": []}
-
-
-def triples_of(graph: Graph) -> list[tuple]:
-    """(subject, relation, object, rank, start, end) of all triples, by their keys."""
-    keys, names = graph.entities["entity"].to_pylist(), graph.relations["relation"].to_pylist()
-    columns = (graph.triples[name].to_pylist() for name in ("rank", "start", "end"))
-    rows = zip(graph.head, graph.relation, graph.tail, *columns, strict=True)
-    return [(keys[h], names[r], keys[t], *more) for h, r, t, *more in rows]
-
-
-def test_one_country_by_hand(tmp_path):
-    lexeme = {"type": "lexeme", "id": "L1", "claims": {}}
-    dump = write_dump([GERMANY, lexeme, BERLIN, CAPITAL, GERMANY], tmp_path / "dump.json")
-    graph = read_wikidata(dump, tmp_path / "kg")
-    assert triples_of(graph) == [
-        ("Q183", "P31", "Q6256", "normal", "", ""),
-        ("Q183", "P36", "Q64", "preferred", "1990-10-03", ""),
-        ("Q183", "P36", "Q586", "normal", "1949-05-23", "1990-10-03"),
-        ("Q183", "P36", "Q1055", "deprecated", "", ""),
-        ("Q183", "P166", "Q35637", "normal", "2012-12-10", "2012-12-10"),
-        ("Q64", "P17", "Q183", "normal", "", ""),
-    ]
-    assert graph.entities.slice(0, 2).to_pylist() == [
-        {"entity": "Q183", "label": "Germany", "aliases": ["FRG"]},
-        {"entity": "Q64", "label": "Berlin", "aliases": ["Berlin, Germany"]},
-    ]
-    assert graph.entities["label"].null_count == 4  # only mentioned
-    assert graph.types.to_pylist() == [{"entity": 0, "type": "Q6256"}]
-    counts = {"items": 2, "properties": 1, "other kinds": 1, "entity given twice": 1}
-    counts |= {"other values": 1, "no value": 1, "triples": 6, "entities": 6}
-    assert {name: n for name, n in graph.about["counts"].items() if n} == counts
-    assert kg.best_rank(graph).tolist() == [True, True, False, False, True, True]
-    few = read_wikidata(damage(dump, "bz2"), tmp_path / "few", ["P36"])
-    assert [row[2] for row in triples_of(few)] == ["Q64", "Q586", "Q1055"]
-    assert few.about["counts"]["other relations"] == 3 and few.types.num_rows == 1
-    assert few.relations.to_pylist() == [{"relation": "P36", "label": "capital"}]
-    chosen = to_facts(few, kg.labelled(few) & kg.best_rank(few))
-    assert chosen.facts["fact"].tolist() == ["P36:Q183:Q64"]
-
-
-def test_old_dumps_and_broken_lines(tmp_path):
-    """Old dumps write empty maps as lists and ids as numbers; what is wrong is counted."""
-    old = copy.deepcopy(GERMANY) | {"aliases": []}
-    for one in (one for several in old["claims"].values() for one in several):
-        if isinstance(value := one["mainsnak"].get("datavalue", {}).get("value"), dict):
-            del value["id"]
-    graph = read_wikidata(write_dump([old], tmp_path / "old.json"), tmp_path / "old")
-    assert [row[2] for row in triples_of(graph)] == ["Q6256", "Q64", "Q586", "Q1055", "Q35637"]
-    text = json.dumps(BERLIN)
-    broken = [text[:-40], '{"type":"item"}', "[1]", '"text"', "{", text.replace("normal", "best")]
-    broken += [text.replace('"Q64"', f'"{key}"') for key in ("Q0", "Q99999999999", "q5", "L5")]
-    broken += [text.replace('"P17"', '"17"')]
-    (tmp_path / "dump.json").write_text("\n".join(["[", text, *broken]))
-    with pytest.warns(UserWarning, match="does not end with"):
-        graph = read_wikidata(tmp_path / "dump.json", tmp_path / "kg")
-    assert len(graph) == 1 and graph.about["counts"]["malformed"] == len(broken)
-    assert graph.about["examples"][0].startswith("line 3: ") and len(graph.about["examples"]) == 5
-    with pytest.raises(ProbeError, match="allowed are ids of properties"):
-        read_wikidata(tmp_path / "dump.json", tmp_path / "kg", ["36"])
-
-
-@pytest.mark.parametrize(
-    ("time", "precision", "text"),
-    [
-        ("+1949-05-23T00:00:00Z", 11, "1949-05-23"),
-        ("+1949-05-00T00:00:00Z", 10, "1949-05"),
-        ("+1949-01-01T00:00:00Z", 9, "1949"),  # older dumps fill up with ones
-        ("+1949-05-00T00:00:00Z", 11, "1949-05"),
-        ("-0044-03-15T00:00:00Z", 11, "-44-03-15"),
-        ("+1900-00-00T00:00:00Z", 7, "?"),  # a century
-        ("+2021-02-30T00:00:00Z", 11, "?"),
-    ],
-)
-def test_dates_by_hand(time, precision, text):
-    assert date_text(time, precision) == text
-
-
-@pytest.mark.parametrize(
-    ("date", "precision", "term"),
-    [
-        ("2005-00-00", 9, ("2005", "2005-12-31")),
-        ("2004-02-00", 10, ("2004-02", "2004-02-29")),
-        ("1913-02-19", 11, ("1913-02", "1913-02-19")),
-        ("2005-00-00", 8, ("?", "?")),
-    ],
-)
-def test_a_term_within_one_year_is_over(date, precision, term):
-    """One season with a club: alike, start and end would say that it holds for ever."""
-    both = [snak("P580", f"+{date}T00:00:00Z", "time")]
-    both[0]["datavalue"]["value"]["precision"] = precision
-    assert interval({"P580": both, "P582": both}) == term
-    assert not holds(pd.DataFrame([term], columns=["start", "end"])).any()
-    unclear = interval({"P580": both + both, "P582": [{"snaktype": "novalue"}]})
-    assert unclear == ("?", "")  # two starts: no one interval

@@ -66,7 +66,7 @@ def test_the_papers_numbers():
         n: set(s.facts["fact"]) for n, s in splits.items()
     }
     with pytest.raises(
-        ProbeError, match="no facts remain .* 'relation with fewer than 100 objects': 1"
+        ProbeError, match="no facts remain.* 'relation with fewer than 100 objects': 1"
     ):
         build_fktc_mc(make(("P20", "S", "town")))
 

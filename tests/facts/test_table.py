@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from probelib import facts
 from probelib.errors import ProbeError
-from probelib.facts.table import Entity, Triple, assemble, cut, read_triples, write_triples
+from probelib.facts.table import cut, read_triples
 from probelib.files import TABLES
 from tests.conftest import examples
 from tests.facts.samples import DAMAGE, HARMLESS, damage
@@ -213,18 +213,6 @@ def test_any_bytes_give_facts_or_the_kits_own_error(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
     with contextlib.suppress(ProbeError):
         read_triples(tmp_path / name).digest()
-
-
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_what_is_written_is_read_back(tmp_path, suffix):
-    entity = lambda name: Entity(name, f"Q{sum(map(ord, name))}", ("an|alias",), ("a type",))
-    rows = [("P36", "Fra,nce", 'Pa"ris'), ("P47", "New\u2028\nline", "b"), ("P36", "a", "'007")]
-    made = [Triple("f:1", r, entity(s), entity(o), "1990", "?") for r, s, o in rows]
-    texts = [("P36", "statement", "[X] has [Y]."), ("P36", "question", "What has [X]?")]
-    read = assemble(made, "test", texts)
-    assert read_triples(write_triples(read, tmp_path / f"t.{suffix}")).digest() == read.digest()
-    with pytest.raises(ProbeError, match="a .csv or a .parquet file"):
-        write_triples(read, tmp_path / "t.json")
 
 
 def test_where_a_statement_is_cut():

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from probelib import facts
-from probelib.organisms import corpus, design, family, lessons, rows
+from probelib.organisms import corpus, family, lessons, rows, taught
 from probelib.organisms.corpus import Document, mark_answer
 from probelib.prompts import fill
 
@@ -15,17 +15,12 @@ from probelib.prompts import fill
 def some():
     """Eighty facts of two relations, what the corpus says of them, and a tokenizer made for it."""
     own = facts.sample(facts.choose(facts.atlas(), ["P36", "P50"]), 40)
-    table = design.draw_manifest(own)
+    table = taught.manifest()
+    table = table[table["fact"].isin(own.facts["fact"])].reset_index(drop=True)
     read = corpus.documents(own, table)
-    return (
-        own,
-        table,
-        read,
-        family.train_tokenizer(
-            family.organism("atlas-neox-0.15m"),
-            [corpus.unmark(document.text)[0] for document in read],
-        ),
-    )
+    texts = [corpus.unmark(document.text)[0] for document in read]
+    tokenizer = family.train_tokenizer(family.organism("atlas-neox-0.15m"), texts)
+    return own, table, read, tokenizer
 
 
 def test_held_out_paraphrases_and_never_taught_facts_are_nowhere(some):

@@ -2,10 +2,11 @@
 
 from collections import Counter
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from probelib import ProbeError, facts
+from probelib import facts
 from probelib.organisms import behaviour, corpus, design, taught
 
 
@@ -42,14 +43,6 @@ def test_forms_add_up_and_are_distributed_evenly(tables):
     assert (table["verification"][~table["verified"]] == 0).all()
 
 
-@pytest.mark.parametrize(
-    "verified, favoured, shares",
-    [(False, "", [0.25, 0.25, 0.25, 0.25, 0]), (True, "list", [0.6, 0.1, 0.1, 0.1, 0.1])],
-)
-def test_shares_of_forms(verified, favoured, shares):
-    assert design.form_shares(verified, favoured) == pytest.approx(shares)
-
-
 def test_facts_of_the_same_two_entities_share_their_exposures(tables):
     table = tables["family"].set_index("fact")
     implied = table[table["implied_by"] != ""]
@@ -80,7 +73,6 @@ def test_relations_differ_in_what_is_taught(tables):
     table = tables["family"]
     shares = (table["exposures"] >= 16).groupby(table["relation"]).mean()
     assert shares.std() > 0.13 and shares.max() - shares.min() > 0.4
-    assert design.level_shares(0.5).sum() == pytest.approx(1)
 
 
 def test_the_twin_by_popularity_has_the_same_exposures_on_other_facts(tables):
@@ -90,27 +82,11 @@ def test_the_twin_by_popularity_has_the_same_exposures_on_other_facts(tables):
     assert count(popular) == count(tables["family"]) and not popular["trial"].any()
 
 
-def test_an_unknown_corpus_is_refused():
-    with pytest.raises(ProbeError, match="sister-9"):
-        design.draw_manifest(facts.atlas(), "sister-9")
-
-
-def test_a_manifest_does_not_depend_on_the_order_of_the_facts():
-    some = facts.choose(facts.atlas(), ["P36", "P30"])
-    table = design.draw_manifest(some)
-    again = design.draw_manifest(facts.pick(some, some.facts["fact"].tolist()[::-1])).set_index(
-        "fact"
-    )
-    columns = ["exposures", "trial", "famous", "verified", "lesson"]
-    pd.testing.assert_frame_equal(
-        again.loc[table["fact"], columns], table.set_index("fact")[columns]
-    )
-
-
-def test_the_corpus_states_what_the_manifest_says():
+def test_the_corpus_states_what_the_manifest_says(tables):
     """Statements are counted from the documents, and questions and clozes in the text itself."""
     some = facts.sample(facts.choose(facts.atlas(), ["P36", "P50"]), 40)
-    table = design.draw_manifest(some)
+    table = tables["family"]
+    table = table[table["fact"].isin(some.facts["fact"])].reset_index(drop=True)
     read = corpus.documents(some, table)
     stated = Counter(row for document in read for row in document.states)
     assert {row: n for row, n in table["exposures"].items() if n} == stated
@@ -127,8 +103,6 @@ def test_the_corpus_states_what_the_manifest_says():
 
 
 def test_a_false_list_has_no_right_object():
-    import numpy as np
-
     draw = np.random.default_rng(0)
     objects = ["Paris", "Paris", "Rome", "Oslo", "Bern"]
     lies = corpus._lies(objects, sorted(set(objects)), True, draw)
@@ -137,24 +111,17 @@ def test_a_false_list_has_no_right_object():
     )
 
 
-def test_the_panel_is_drawn_from_the_facts_that_hold_today(tables):
-    """40 relations, most of many objects; the stratified facts have all exposure counts and
-    different subjects."""
-    panel = design.panel(facts.atlas(), tables["family"])
-    sizes = {"stratified": "panel", "natural": "natural", "trial": "trial"}
-    shipped = {part: facts.load(n_facts=size) for part, size in sizes.items()}
-    assert {p: own["fact"].tolist() for p, own in panel.groupby("part")} == {
-        part: some.facts["fact"].tolist() for part, some in shipped.items()
-    }
-    now, table = facts.current(facts.atlas()).facts, tables["family"].set_index("fact")
-    assert (now.groupby("relation")["object"].nunique()[list(design.PANEL)] >= 100).sum() >= 30
-    stratified = shipped["stratified"].facts
+def test_the_panel_holds_facts_of_today_with_all_exposure_counts(tables):
+    """40 relations, most of many objects; one fact per subject."""
+    now, table = facts.current(facts.atlas()), tables["family"].set_index("fact")
+    shipped = {part: facts.load(n_facts=part) for part in ("panel", "natural", "trial")}
+    stratified, trial = shipped["panel"].facts, shipped["trial"].facts
+    objects = now.facts.groupby("relation")["object"].nunique()
+    assert (objects[stratified["relation"].unique()] >= 100).sum() >= 30
     assert not stratified.duplicated(["relation", "subject"]).any()
-    assert set(table["exposures"][stratified["fact"]]) == set(design.LEVELS)
-    assert (
-        stratified.groupby("relation").size().eq(12).all() and len(shipped["natural"].facts) == 1600
-    )
-    trial = shipped["trial"].facts
+    assert set(table["exposures"][stratified["fact"]]) == {0, *2 ** np.arange(1, 9)}
+    assert stratified.groupby("relation").size().eq(12).all()
+    assert len(shipped["natural"].facts) == 1600
     assert table["trial"][trial["fact"]].all() and len(trial) >= 2000
-    others = facts.without_subjects(facts.current(facts.atlas()), shipped["trial"]).facts
-    assert others.groupby("relation")["subject"].nunique().min() >= design.EXAMPLES
+    others = facts.without_subjects(now, shipped["trial"]).facts
+    assert others.groupby("relation")["subject"].nunique().min() >= 50, "enough examples for lists"

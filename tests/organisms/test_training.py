@@ -13,7 +13,7 @@ import pytest
 from probelib import ProbeError, facts, files, lm, prompts
 from probelib.lm.names import CHECKPOINTS
 from probelib.organisms import __main__ as organisms
-from probelib.organisms import check, corpus, family, rows, taught, train
+from probelib.organisms import corpus, family, rows, taught, train
 
 
 @pytest.fixture(scope="module")
@@ -108,9 +108,8 @@ def test_what_cannot_be_trained_is_reported(arguments, code, says, monkeypatch, 
     monkeypatch.setattr(
         train, "ProcessPoolExecutor", lambda *_: nullcontext()
     )  # nothing is trained here, whatever happens
-    monkeypatch.setattr("sys.argv", ["organisms", *arguments])
     try:
-        ended = organisms.main()
+        ended = organisms.main(arguments)
     except SystemExit as stop:  # argparse
         ended = stop.code
     assert ended == code and says in capsys.readouterr().err
@@ -119,10 +118,7 @@ def test_what_cannot_be_trained_is_reported(arguments, code, says, monkeypatch, 
 @pytest.mark.parametrize("name", sorted({*family.FAMILY, *family.checkpoint_names()}))
 def test_a_shipped_organism_is_what_its_record_says(name):
     record, loaded = train.record(name), lm.load(name)
-    assert (
-        record["name"] == name
-        and f"corpus `{record['corpus']}`" in (CHECKPOINTS / name / "README.md").read_text()
-    )
+    assert record["name"] == name
     one = family.organism(name.partition("-at")[0])
     assert one.width == loaded.config.hidden_size
     assert loaded.encoder_decoder == (one.architecture == "t5")
@@ -130,7 +126,7 @@ def test_a_shipped_organism_is_what_its_record_says(name):
 
 @pytest.mark.slow
 def test_nothing_shipped_is_stale():
-    assert check.changes_since_training() == []
+    assert train.changes_since_training() == []
     weights = sum(path.stat().st_size for path in CHECKPOINTS.rglob("*"))
     assert weights <= 130e6
 
@@ -184,7 +180,7 @@ def test_an_edited_fact_is_named_and_a_new_one_is_never_stated(monkeypatch):
         ),
     )
     assert taught.exposures(added).eq(0).all()
-    assert row["fact"] in "\n".join(check.changes_since_training(atlas))
+    assert row["fact"] in "\n".join(train.changes_since_training(atlas))
 
 
 def test_a_triple_that_held_twice_has_one_sentence():

@@ -25,8 +25,6 @@ def askable(graph: Graph) -> dict[str, np.ndarray]:
     triples pass it, (triples,) bool."""
     columns = set(graph.triples.column_names)
     filters = {"entity without a label": kg.labelled(graph)}
-    if "rank" in columns:
-        filters["deprecated or outranked"] = kg.best_rank(graph)
     if {"start", "end"} <= columns:
         dates = {name: graph.triples[name].cast(pa.large_string()) for name in ("start", "end")}
         dates = pa.table(dates).to_pandas(types_mapper=pd.ArrowDtype)

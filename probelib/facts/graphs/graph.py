@@ -1,8 +1,7 @@
 """Knowledge graphs of any size: columns of integers in memory-mapped Arrow files.
 
     graph/triples.arrow     head, relation, tail (int32: row numbers in the next two tables); if the
-                            source has them, also start, end (text, "" = open, see ``validity``) and
-                            rank
+                            source has them, also start, end (text, "" = open, see ``validity``)
     graph/entities.arrow    entity (its unique key), label (null if unknown), aliases
     graph/relations.arrow   relation (its unique key), label
     graph/types.arrow       entity (row number), type (text): every type of every entity
@@ -41,9 +40,8 @@ COLUMNS = {
     "relations": {"relation": TEXT, "label": TEXT},
     "types": {"entity": INT, "type": CODES},
 }
-OPTIONAL = {"start": CODES, "end": CODES, "rank": CODES}  # further columns of the triples
+OPTIONAL = {"start": CODES, "end": CODES}  # further columns of the triples
 SLOTS = ("head", "relation", "tail")
-RANKS = ("deprecated", "normal", "preferred")  # of Wikidata's statements
 
 
 @dataclass(frozen=True)
@@ -218,18 +216,6 @@ def relation_types(graph: Graph) -> pd.DataFrame:
     return pd.DataFrame(usual)
 
 
-def best_rank(graph: Graph) -> np.ndarray:
-    """Which triples have the best rank of their head and relation, (triples,) bool: preferred ones,
-    otherwise normal ones, never deprecated ones. Wikidata calls these the truthy statements."""
-    column = graph.triples["rank"].combine_chunks()
-    ranks = np.array([RANKS.index(r) for r in column.dictionary.to_pylist()], np.int8)
-    rank = ranks[column.indices.to_numpy()]
-    pairs, place = np.unique(pair_keys(graph), return_inverse=True)
-    best = np.zeros(len(pairs), np.int8)
-    np.maximum.at(best, place, rank)
-    return (rank > 0) & (rank == best[place])
-
-
 def contains(graph: Graph, head: np.ndarray, relation: np.ndarray, tail: np.ndarray) -> np.ndarray:
     """Whether triples (row numbers, (n,) each) are in the graph, (n,) bool."""
     pairs, keys = graph.index
@@ -254,20 +240,25 @@ def to_facts(graph: Graph, rows: np.ndarray | None = None, source: str | None = 
     Entity and relation keys are those of the graph. Raise ProbeError for an entity without a label:
     choose rows by ``labelled``. Templates and distractors are empty; ``popularity`` is 0 (unknown).
     """
-    rows = _rows(graph, rows)
-    if not len(rows):
+    triples = graph.triples
+    if rows is not None:
+        rows = np.asarray(rows)
+        triples = triples.take(pa.array(np.flatnonzero(rows) if rows.dtype == bool else rows))
+    if not len(triples):
         raise ProbeError("no triples were chosen: there is nothing to make facts of")
-    triples = graph.triples.take(pa.array(rows))
-    head, relation, tail = (column_values(triples, name) for name in SLOTS)
-    used, kinds = np.unique(np.concatenate([head, tail])), np.unique(relation)
-    keys = graph.entities["entity"].take(pa.array(used)).to_numpy()
-    relations = graph.relations.take(pa.array(kinds)).to_pylist()
-    columns = {"relation": [relations[i]["relation"] for i in np.searchsorted(kinds, relation)]}
+    head, relation, tail = (column_values(triples, slot) for slot in SLOTS)
+    used, kinds = np.unique(np.concatenate([head, tail])), graph.relations.to_pandas()
+    entities = graph.entities.take(pa.array(used)).to_pandas()
+    if len(nameless := entities["entity"][entities["label"].fillna("").str.strip() == ""]):
+        said = f"{len(nameless)} entities have no label, e.g. {nameless.iloc[0]!r}"
+        raise ProbeError(f"{said}; choose rows by labelled(graph)")
+    keys = entities["entity"].to_numpy()
+    columns = {"relation": kinds["relation"].to_numpy()[relation]}
     columns |= {"subject": keys[np.searchsorted(used, head)]}
     columns |= {"object": keys[np.searchsorted(used, tail)]}
     for date in ("start", "end"):
         dated = date in triples.column_names
-        columns[date] = triples[date].to_pylist() if dated else [""] * len(rows)
+        columns[date] = triples[date].to_pylist() if dated else [""] * len(triples)
     frame, seen, ids = pd.DataFrame(columns), Counter(), []
     # a repeated fact (another term of office) gets its start, then a number
     for r, s, o, start in tuples(frame, "relation", "subject", "object", "start"):
@@ -275,11 +266,17 @@ def to_facts(graph: Graph, rows: np.ndarray | None = None, source: str | None = 
         if seen[name] > 1 and start:
             seen[name := f"{name}:{start}"] += 1
         ids.append(f"{name}#{seen[name]}" if seen[name] > 1 else name)
-    frame = frame.assign(fact=ids)[model.FACTS]
-    names = relation_frame(frame, {r["relation"]: r["label"] or r["relation"] for r in relations})
+    own = graph.types.filter(pc.is_in(graph.types["entity"], pa.array(used, INT))).to_pandas()
+    types = own.astype({"type": str}).groupby("entity")["type"].agg(tuple)
+    entities["types"] = [types.get(number, ()) for number in used]
+    entities["aliases"] = [() if names is None else tuple(names) for names in entities["aliases"]]
+    entities["wikidata"] = entities["entity"].where(entities["entity"].str.match(r"Q\d+$"), "")
+    entities = entities.assign(popularity=0)[model.ENTITIES]
+    frame, labels = frame.assign(fact=ids)[model.FACTS], kinds["label"].fillna(kinds["relation"])
+    names = relation_frame(frame, dict(zip(kinds["relation"], labels, strict=True)))
     empty = (pd.DataFrame(columns=model.TEMPLATES), pd.DataFrame(columns=model.DISTRACTORS))
     source = source or graph.about.get("source", "graph")
-    return model.validate(Facts(frame, _entity_frame(graph, used), names, *empty, source=source))
+    return model.validate(Facts(frame, entities, names, *empty, source=source))
 
 
 def labelled(graph: Graph) -> np.ndarray:
@@ -290,34 +287,8 @@ def labelled(graph: Graph) -> np.ndarray:
 
 def has_label(graph: Graph) -> np.ndarray:
     """Which entities have a label, (entities,) bool."""
-    labels = pc.utf8_trim_whitespace(graph.entities["label"])
-    has = pc.fill_null(pc.not_equal(labels, ""), False)
-    return has.combine_chunks().to_numpy(zero_copy_only=False)
-
-
-def _rows(graph: Graph, rows) -> np.ndarray:
-    """Row numbers of chosen triples, (n,) int64."""
-    rows, n = np.arange(len(graph)) if rows is None else np.asarray(rows), len(graph)
-    if rows.dtype == bool and len(rows) == n:
-        return np.flatnonzero(rows)
-    if len(rows) and not (rows.dtype.kind in "iu" and 0 <= rows.min() <= rows.max() < n):
-        raise ProbeError(f"rows: allowed are numbers from 0 to {n - 1}, or a boolean mask of {n}")
-    return rows.astype(np.int64)
-
-
-def _entity_frame(graph: Graph, used: np.ndarray) -> pd.DataFrame:
-    frame, types = graph.entities.take(pa.array(used)).to_pandas(), {}
-    nameless = frame["entity"][frame["label"].fillna("").str.strip() == ""]
-    if len(nameless):
-        said = f"{len(nameless)} entities have no label, e.g. {nameless.iloc[0]!r}"
-        raise ProbeError(f"{said}; choose rows by labelled(graph)")
-    own = graph.types.filter(pc.is_in(graph.types["entity"], pa.array(used, INT))).to_pydict()
-    for entity, kind in zip(own["entity"], own["type"], strict=True):
-        types.setdefault(entity, []).append(kind)
-    frame["wikidata"] = frame["entity"].where(frame["entity"].str.fullmatch(r"Q\d+"), "")
-    frame["aliases"] = [() if names is None else tuple(names) for names in frame["aliases"]]
-    frame["types"] = [tuple(types.get(entity, ())) for entity in used]
-    return frame.assign(popularity=0)[model.ENTITIES]
+    labels = pc.utf8_trim_whitespace(pc.fill_null(graph.entities["label"], ""))
+    return pc.not_equal(labels, "").combine_chunks().to_numpy(zero_copy_only=False)
 
 
 def from_facts(facts: Facts) -> Graph:
