@@ -9,7 +9,7 @@ from probelib.lm.internals.memory import parameters
 from probelib.lm.internals.weights import QUANTIZE
 from probelib.lm.loading import load
 from probelib.lm.model import DTYPES
-from probelib.lm.names import SERVERS, is_id, short_names, split_display, with_base
+from probelib.lm.names import is_id, short_names, split_display, with_base
 from probelib.runner.uptodate import MODELS as MODEL_PARAMETERS
 
 FACTS = ("data", "folder", "relations", "n_facts")
@@ -45,9 +45,9 @@ def check(settings: dict[str, dict], given: Collection[str] = (), online: bool =
         for name in NAMES:
             if (asked := values.get(name)) is not None:
                 texts_of(name, asked if isinstance(asked, list) else [asked])
-        for name, known in (("quantize", QUANTIZE), ("dtype", DTYPES)):
-            if values.get(name) is not None and values[name] not in known:
-                raise unknown(name, values[name], known)
+        for name, allowed in (("quantize", QUANTIZE), ("dtype", DTYPES)):
+            if values.get(name) is not None and values[name] not in allowed:
+                raise unknown(name, values[name], allowed)
     for parameter in MODEL_PARAMETERS:
         for name in models(settings, [parameter]):
             _check_model(name, parameter, online and parameter in given)
@@ -72,6 +72,7 @@ def check(settings: dict[str, dict], given: Collection[str] = (), online: bool =
 def _check_model(name: str, parameter: str, online: bool) -> None:
     """Load a model as far as no weights are read; offline only what lies here."""
     from probelib.lm.remote.chat import ChatModel, connect
+    from probelib.lm.remote.served import Served
 
     source = split_display(name)[1]
     if is_id(source) and not Path(source).is_dir() and not online:
@@ -79,7 +80,7 @@ def _check_model(name: str, parameter: str, online: bool) -> None:
     model = (connect if parameter == "judge" else load)(name)  # of a judge, texts are enough
     if online and isinstance(model, ChatModel):
         model.generate(["Is the Earth round? Answer yes or no."])
-    elif online and source.startswith(SERVERS):
+    elif online and isinstance(model, Served):
         model.card  # noqa: B018  (requests the server's list of models)
 
 
@@ -104,7 +105,7 @@ def lacking(settings: dict[str, dict]) -> Iterator[str]:
         if role and folder and str(data).startswith("table"):
             from probelib import facts  # takes seconds
 
-            there = facts.current(facts.everything(data, folder, relations))
+            there = facts.current(facts.everything(str(data), folder, relations))
             have = there.templates.loc[there.templates["role"] == role, "relation"]
             if lack := sorted({*there.relations["relation"]} - {*have}):
                 yield f"{notebook}: no {role} template for {', '.join(lack)}: write it to"
