@@ -20,7 +20,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,10 +30,10 @@ from tqdm.auto import tqdm
 
 from probelib import files
 from probelib.errors import ProbeError
-from probelib.lm.names import with_base
 from probelib.lm.version import check_unchanged, scoring
 
 REQUESTED = ["model", "relation", "fact", "prompt"]
+KEYED = ("relation", "fact", "prompt", "text")
 SCORES = [*REQUESTED, "candidate", "label", "n_tokens", "logprob", "token_logprobs", "greedy"]
 SCORES += ["eos_logprob", "greedy_text", "greedy_done", "note"]
 tqdm.monitor_interval = 0  # no thread: if it cannot start for lack of memory, Python waits forever
@@ -49,8 +49,8 @@ class Part:
     path: Path
     relation: str
     request: str = ""  # the key without ``lm.version.scoring``
-    prompts: pd.DataFrame | None = None
-    candidates: pd.DataFrame | None = None
+    prompts: Any = None
+    candidates: Any = None
 
     def finished(self) -> bool:
         """Whether the file exists and is intact; a damaged one is reported."""
@@ -159,10 +159,9 @@ def search(model, prompts: pd.DataFrame, spaces: dict, folder, end: bool = True,
     digests = {
         name: files.sha256(json.dumps(spaces[name]).encode()) for name in prompts["space"].unique()
     }
-    prompts = prompts.assign(
-        searched=[*zip(prompts["space"].map(digests), prompts["wanted"], strict=True)]
-    )
-    options, keyed = {"end": end, "method": method}, ("prompt", "text", "searched")
+    searched = list(zip(prompts["space"].map(digests), prompts["wanted"], strict=True))
+    prompts = prompts.assign(searched=pd.Series(searched, prompts.index, dtype=object))
+    options, keyed = {"end": end, "method": method}, (*KEYED, "searched")
     return collect(model, parts(model, prompts, None, folder, "search", options, keyed), compute)
 
 
@@ -180,7 +179,7 @@ def parts(
     folder: str | Path,
     verb: str,
     options: dict,
-    keyed: tuple[str, ...] = ("relation", "fact", "prompt", "text"),
+    keyed: tuple[str, ...] = KEYED,
 ) -> list[Part]:
     """One part per relation, each with its key.
 
@@ -234,7 +233,7 @@ def collect(
         written[part.path] = write(part, frame, {"cost": cost, "model": model.describe()})
     if missing and model.identity() != before:
         for part in missing:
-            part.path.with_suffix(".json").unlink()
+            part.path.with_suffix(".json").unlink(missing_ok=True)
         raise ProbeError(
             f"{model.name} was changed while it was scored; the scores are not kept. Score it again"
         )
@@ -299,15 +298,3 @@ def sum_costs(costs: Iterable[dict]) -> dict:
         else:
             total[key] = values[0] if len(set(map(str, values))) == 1 else "mixed"
     return total
-
-
-class Request(NamedTuple):  # goes with the tables REQUESTS, which nothing reads
-    uses: tuple[str, ...]
-    models: Callable
-    facts: Callable
-    score: Callable
-
-
-def all_models(settings: dict) -> list[str]:
-    tuned = [with_base(entry)[0] for entry in settings.get("tuned", [])]
-    return list(dict.fromkeys([*settings["models"], *settings.get("encoder_decoders", []), *tuned]))

@@ -53,10 +53,7 @@ def test_statements_are_missing_by_name(haiti):
     """Whatever shows statements says which relations have none; it drops no fact and does not fail
     in words of its own."""
     labels = {entity: (entity,) for entity in haiti.entities["entity"]}
-    for ask in (
-        lambda: prompts.checks(haiti),
-        lambda: karr_texts(haiti.facts, haiti, labels),
-    ):
+    for ask in (lambda: prompts.checks(haiti), lambda: karr_texts(haiti.facts, haiti, labels)):
         with pytest.raises(
             ProbeError,
             match="no statement template for P37; available roles: question.*with_templates",

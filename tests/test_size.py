@@ -11,24 +11,24 @@ from probelib.paths import PACKAGE, ROOT
 pytestmark = pytest.mark.fast
 
 ROOMS = {
-    "": 1562,
-    "beyond": 3339,
+    "": 1549,
+    "beyond": 2443,
     "course": 1886,
     "distractors": 1700,
-    "explore": 750,
+    "explore": 828,
     "facts": 2894,
-    "grapheval": 1887,
-    "integrations": 216,
-    "lm": 6038,
+    "grapheval": 1886,
+    "integrations": 210,
+    "lm": 5521,
     "monitor": 1550,
     "organisms": 1588,
     "published": 56,
-    "report": 1645,
-    "runner": 1821,
+    "report": 1394,
+    "runner": 1633,
     "zplke": 1545,
 }
-TESTS, BENCH = 18246, 1414
-SENTENCES, ARGUMENTS, WIDE = 8, 13, 94
+TESTS, BENCH = 16565, 1413
+SENTENCES, ARGUMENTS, WIDE = 6, 12, 71
 PAPERS = ("monitor", "zplke", "distractors", "grapheval", "beyond")
 
 

@@ -187,12 +187,12 @@ def test_the_code_and_the_libraries_are_part_of_the_key(model, asked, tmp_path, 
     read, and the reason is said. The same for an upgrade."""
     old = store.score(model, *asked, tmp_path)["logprob"]
     core = shutil.copytree(Path(version.__file__).parent, tmp_path / "lm")
-    assert version.source_digest(core) == version.scoring()["code"]
+    assert version._digest(version._sources(core)) == version.scoring()["code"]
     source = core / "scoring.py"
     source.write_text(source.read_text() + "\n# a comment changes nothing\n")
-    assert version.source_digest(core) == version.scoring()["code"]
+    assert version._digest(version._sources(core)) == version.scoring()["code"]
     source.write_text(source.read_text() + "\nDOUBLED = 2\n")
-    edited = version.scoring() | {"code": version.source_digest(core)}
+    edited = version.scoring() | {"code": version._digest(version._sources(core))}
     monkeypatch.setattr(store, "scoring", lambda: edited)
     real = type(model).logprobs
     doubled = lambda *a, **k: real(*a, **k).assign(logprob=lambda rows: 2 * rows["logprob"])
@@ -245,6 +245,8 @@ def test_rows_have_the_ids_that_are_asked_for(model, tmp_path):
         candidates = pd.DataFrame({"fact": ["a", "b", "c", "d"], "candidate": "x", "label": "Lima"})
         assert store.generate(model, prompts, tmp_path, max_new_tokens=1)["fact"].tolist() == ids
         assert store.score(model, prompts, candidates, tmp_path)["fact"].tolist() == ids
+        spaces, asked_of = {"cities": {"Q1": [" Lima"]}}, prompts.assign(space="cities", wanted=1)
+        assert store.search(model, asked_of, spaces, tmp_path)["fact"].tolist() == ids
 
 
 def test_another_process_that_writes_the_same_part_just_now_does_no_harm(tmp_path):
@@ -261,3 +263,8 @@ def test_another_process_that_writes_the_same_part_just_now_does_no_harm(tmp_pat
         pytest.warns(UserWarning, match="damaged"),
     ):
         store.read([part])
+
+
+def test_the_gap_before_a_label_belongs_to_the_key(model, asked, tmp_path):
+    blank, line = (store.score(model, *asked, tmp_path, gap=gap) for gap in (" ", "\n"))
+    assert blank["logprob"][0] != line["logprob"][0] and len(bytes_of(tmp_path)) == 6

@@ -8,7 +8,7 @@
 ``measures``     the other statistics: tau-b, agreement, differences between two models
 ``artifacts``    one function per table and figure of notebooks/beyond
 ``gpt2``         multiple choice from scores of other programs, read by ``imported.read``
-``audit``        claims of the four papers, recomputed from their printed tables
+``audit``        claims of the four papers against their printed tables (``published/audit.yaml``)
 ===============  ===================================================================================
 """
 

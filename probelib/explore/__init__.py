@@ -12,6 +12,7 @@ models/recall         ``models.recall_figure``      share of facts recalled, by 
 models/requirements   ``models.requirements_table`` what the design requires, and what was measured
 explore/figure1       ``board.board_figure``        one fact by all measures of the four papers
 explore/table1        ``Look.measures``             the values of these measures
+explore/formats       ``formats.formats_table``     in which format a model answers, and is right
 ====================  ============================  =================================================
 
 ``seen``    ``look``: the numbers of one model for one fact, scored through the store
@@ -19,6 +20,7 @@ explore/table1        ``Look.measures``             the values of these measures
 """
 
 from probelib.explore.board import board, board_figure
+from probelib.explore.formats import formats_table
 from probelib.explore.menus import menu
 from probelib.explore.models import recall_figure, requirements_table, training_table
 from probelib.explore.seen import ANSWERS, FactPool, Look, facts_of, load_model, load_pool, look

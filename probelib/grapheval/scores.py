@@ -161,17 +161,16 @@ def label_statements(models: dict, sample: pd.DataFrame, folder: Path, new_token
 
 def instructions(models: dict) -> pd.DataFrame:
     """The prompt of each model (table 6): ``model``, ``family``, ``prompt``, ``before every text``
-    (the tokenizer's rule for a begin-of-text token), ``tokens of the instruction``, ``chat
-    template`` (whether it has one)."""
+    (the tokenizer's rule for a begin-of-text token), ``tokens of the instruction``, ``format``."""
     rows = []
     for name, model in models.items():
         text = model.chat(INSTRUCTION)
         row = {"model": name, "family": family(name), "prompt": repr(text)[1:-1]}
         row["before every text"] = model.tokens.bos_rule
         ids = model.tokens.prompts([text.replace("{statement}", "")])[0]
-        rows.append(
-            row | {"tokens of the instruction": len(ids), "chat template": text != INSTRUCTION}
-        )
+        row["tokens of the instruction"] = len(ids)
+        row["format"] = model.format or ("bare" if text == INSTRUCTION else "chat")
+        rows.append(row)
     return pd.DataFrame(rows)
 
 

@@ -39,15 +39,14 @@ class ProbeLM(TemplateLM):
 
     model     a name for ``lm.load``, or a loaded model; further arguments go to ``lm.load``
     boundary  how the boundary of context and continuation is found: "lm-eval" tokenizes both
-    together and cuts at the length of
-              the context's tokens; "probelib" tokenizes the continuation alone, so that it has the
-              same tokens after every context
+              together and cuts at the length of the context's tokens; "probelib" tokenizes the
+              continuation alone, so that it has the same tokens after every context
     """
 
     def __init__(
         self,
         model,
-        boundary: str = "lm-eval",
+        boundary="lm-eval",
         batch_size=None,
         max_batch_size=None,
         device=None,
@@ -117,14 +116,13 @@ class ProbeLM(TemplateLM):
         if self.boundary == "lm-eval":
             context, continuation = super()._encode_pair(context, continuation)
             if not continuation:
-                raise ProbeError(
-                    "the tokenizer merges a continuation with its context, so that no token of it is left. Use "
-                    "boundary='probelib', which tokenizes it alone"
+                said = (
+                    "the tokenizer merges a continuation with its context: no token of it is left"
                 )
+                raise ProbeError(f"{said}. Use boundary='probelib', which tokenizes it alone")
             return context, continuation
-        return self.model.tokens.prompts([context])[0], list(
-            self.model.tokens.continuation(continuation)
-        )
+        tokens = self.model.tokens
+        return tokens.prompts([context])[0], list(tokens.continuation(continuation))
 
     # The three kinds of requests
 
@@ -172,11 +170,8 @@ class ProbeLM(TemplateLM):
         wanted = [self._generation(request.args[1]) for request in requests]
         for most in (*LENGTHS, max((length for length, _ in wanted), default=0)):
             for length in sorted({min(most, length) for length, _ in wanted}):
-                open_ = [
-                    i
-                    for i, t in enumerate(texts)
-                    if t is None and min(most, wanted[i][0]) == length
-                ]
+                left = [i for i, text in enumerate(texts) if text is None]
+                open_ = [i for i in left if min(most, wanted[i][0]) == length]
                 contexts = [self._fit(self.tok_encode(requests[i].args[0]), length) for i in open_]
                 found = continue_ids(self.model, contexts, length)[0] if open_ else []
                 for i, ((ids, _),) in zip(open_, found, strict=True):
@@ -201,9 +196,8 @@ class ProbeLM(TemplateLM):
         if any are cut."""
         room = self.model.context - (0 if self.model.encoder_decoder else n)
         if room < 1:
-            raise ProbeError(
-                f"{self.model.name} reads {self.model.context} tokens, too few for {n} after a context"
-            )
+            reads = f"{self.model.name} reads {self.model.context} tokens"
+            raise ProbeError(f"{reads}, too few for {n} after a context")
         if len(context) > room:
             log.warning("a context of %d tokens is cut to its last %d", len(context), room)
         return context[-room:]

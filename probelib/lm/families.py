@@ -18,16 +18,19 @@ from probelib.errors import ProbeError
 from probelib.lm.internals.cpu import attention_in_parts
 from probelib.lm.internals.forwards import FORWARD as FORWARD  # for forwards of one's own
 
+Ints = Sequence[int] | np.ndarray
+Branches = Sequence[tuple[int, Sequence[int]]]  # (index of the context, token ids)
+Scores = tuple[list[np.ndarray], list[np.ndarray], dict]  # log-probs, arg-max ids; cost
 NO_POSITIONS = {"bloom", "mpt"}  # ALiBi only; they silently ignore position_ids
 
 
 def forward_packed(
     hf_model,
     cache,
-    tokens: Sequence[int] | np.ndarray,
+    tokens: Ints,
     depth: np.ndarray,
     visible: torch.Tensor,
-    keep: Sequence[int] | np.ndarray,
+    keep: Ints,
     layer: int | None = None,
 ) -> torch.Tensor:
     """Forward a packed row after a cache (which it extends); return the outputs at some of its
@@ -65,73 +68,51 @@ def layer_states(output, layer: int) -> torch.Tensor:
     states per token (Gemma 3n)."""
     last = len(output.hidden_states) - 1
     if not -last - 1 <= layer <= last:
-        raise ProbeError(
-            f"layer {layer} does not exist; allowed: 0 (embeddings) to {last}, or -1 (the last one)"
-        )
+        known = f"0 (embeddings) to {last}, or -1 (the last one)"
+        raise ProbeError(f"layer {layer} does not exist; allowed: {known}")
     hidden = output.hidden_states[layer]
     if hidden.dim() != 3:
         shape = " x ".join(map(str, hidden.shape))
-        raise ProbeError(
-            f"layer {layer} returns {shape} hidden states, not one per token: use another model "
-            "family"
-        )
+        what = f"layer {layer} returns {shape} hidden states, not one per token"
+        raise ProbeError(f"{what}: use another model family")
     return hidden
 
 
 def to_device(values, device) -> torch.Tensor:
     """A tensor on the device, copied without waiting for the GPU's pending work."""
     tensor = torch.as_tensor(values)
-    return (
-        tensor.pin_memory().to(device, non_blocking=True)
-        if device.type == "cuda"
-        else tensor.to(device)
-    )
+    if device.type == "cuda":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)
 
 
 def additive_mask(visible: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """[..., q, k] bool -> [..., q, k] float: 0 where visible, the most negative number
     elsewhere."""
-    return torch.zeros(visible.shape, dtype=dtype, device=visible.device).masked_fill_(
-        ~visible, torch.finfo(dtype).min
-    )
+    zeros = torch.zeros(visible.shape, dtype=dtype, device=visible.device)
+    return zeros.masked_fill_(~visible, torch.finfo(dtype).min)
 
 
 def _mask(hf_model, visible: torch.Tensor, query: torch.Tensor, key: torch.Tensor):
     """The additive mask [1, 1, n, past + n], or a dictionary with one mask per layer type.
 
     A 4D mask replaces a family's sliding window, so the mask itself must contain it."""
-    config, full = (
-        hf_model.config.get_text_config(),
-        additive_mask(visible, hf_model.dtype)[None, None],
-    )
-    types = getattr(config, "layer_types", None)
+    config = hf_model.config.get_text_config()
+    whole = lambda sees: additive_mask(sees, hf_model.dtype)[None, None]
+    full, types = whole(visible), getattr(config, "layer_types", None)
     if types and "chunked_attention" in types:  # Llama 4
         chunk = config.attention_chunk_size
         same = visible & (key[None] // chunk == query[:, None] // chunk)
-        return {
-            "full_attention": full,
-            "chunked_attention": additive_mask(same, hf_model.dtype)[None, None],
-        }
-    window = _window(config)
+        return {"full_attention": full, "chunked_attention": whole(same)}
+    # the window of the family; some files name another family's
+    has_window = "sliding_window" in type(config).__dataclass_fields__
+    window = getattr(config, "sliding_window", None) if has_window else None
     if not window:
         return full
-    near = additive_mask(visible & (key[None] > query[:, None] - window), hf_model.dtype)[
-        None, None
-    ]
+    near = whole(visible & (key[None] > query[:, None] - window))
     if types and "sliding_attention" in types:
         return {"full_attention": full, "sliding_attention": near}
-    return (
-        full if types else near
-    )  # without layer types all layers have the window (Mistral, Phi 3)
-
-
-def _window(config) -> int | None:
-    """The sliding window of a family; some files name another family's."""
-    return (
-        getattr(config, "sliding_window", None)
-        if "sliding_window" in type(config).__dataclass_fields__
-        else None
-    )
+    return full if types else near  # without types all layers have it (Mistral, Phi 3)
 
 
 def distance_bias(hf_model, key: torch.Tensor):
@@ -139,10 +120,8 @@ def distance_bias(hf_model, key: torch.Tensor):
     reads it at each key's depth. No effect on families without ALiBi."""
     kind = hf_model.config.model_type
     if kind in NO_POSITIONS:
-        owner, name = (
-            hf_model.transformer,
-            "build_mpt_alibi_tensor" if kind == "mpt" else "build_alibi_tensor",
-        )
+        owner = hf_model.transformer
+        name = "build_mpt_alibi_tensor" if kind == "mpt" else "build_alibi_tensor"
     elif kind == "falcon" and hf_model.config.alibi:
         owner, name = import_module(type(hf_model).__module__), "build_alibi_tensor"
     else:

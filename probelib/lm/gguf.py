@@ -58,11 +58,10 @@ def gguf_file(source: str) -> Path:
     from huggingface_hub import hf_hub_download
 
     try:
-        return Path(hf_hub_download("/".join(parts[:2]), "/".join(parts[2:])))
+        return Path(str(hf_hub_download("/".join(parts[:2]), "/".join(parts[2:]))))
     except Exception as error:  # no network, no such repository, no such file
-        raise ProbeError(
-            f"{source} is no file here and cannot be downloaded: {first_line(error)}"
-        ) from error
+        what = f"{source} is no file here and cannot be downloaded"
+        raise ProbeError(f"{what}: {first_line(error)}") from error
 
 
 def unpacked(file: Path) -> Path:
@@ -78,9 +77,8 @@ def unpacked(file: Path) -> Path:
         return folder
     with open(file, "rb") as opened:
         if opened.read(4) != b"GGUF":
-            raise ProbeError(
-                f"{file} is not a GGUF file (it does not begin with GGUF); was it downloaded whole?"
-            )
+            what = f"{file} is not a GGUF file (it does not begin with GGUF)"
+            raise ProbeError(f"{what}; was it downloaded whole?")
     with extra("real"):
         import gguf  # noqa: F401 (transformers reads the file with it)
     cache.mkdir(parents=True, exist_ok=True)
@@ -107,9 +105,7 @@ def _write_plain(file: Path, folder: Path) -> None:
         model = AutoModelForCausalLM.from_pretrained(
             file.parent, dtype=torch.float32, use_safetensors=True, **where
         )
-    except (
-        Exception
-    ) as error:  # an architecture or a quantization type that transformers does not know
+    except Exception as error:  # an architecture or quantization type that is not known
         raise ProbeError(
             f"{file}: transformers cannot unpack it ({first_line(error)}). Use the model's own "
             "safetensors, or a file of another quantization (F16, Q8_0, Q4_K_M are usual)"

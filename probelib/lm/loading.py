@@ -4,24 +4,15 @@ verbs of ``LM``.
 Loading is lazy. ``load`` checks the folder; torch and the weights come with the first verb.
 """
 
+import inspect
+
 from probelib.errors import ProbeError, unknown
 from probelib.lm.internals.folders import base_of, check_complete, model_folder
 from probelib.lm.internals.in_memory import InMemory
 from probelib.lm.internals.weights import OPTIONS, QUANTIZE, quantization_of
 from probelib.lm.model import DEVICE_MAPS, DTYPES, LM, Model
-from probelib.lm.names import SERVERS, claim, is_id, split_chat, split_display
+from probelib.lm.names import SERVERS, claim, is_id, split_display, split_variant
 from probelib.lm.remote.served import Served
-
-# other libraries' names of options -> ours
-RENAMED = {
-    "torch_dtype": "dtype='bfloat16'",
-    "load_in_4bit": "quantize='4bit'",
-    "load_in_8bit": "quantize='8bit'",
-    "quantization_config": "quantize='4bit' or '8bit', and its options by name",
-    "tokenizer": "load(hf_model, tokenizer), with a model in memory",
-    "attn_implementation": "nothing: the kit selects it",
-    "name": "NAME=SOURCE",
-}
 
 
 def load(
@@ -40,9 +31,11 @@ def load(
                   ("EleutherAI/pythia-160m"), or a served model
                   ("http://localhost:8000/v1#EleutherAI/pythia-160m"; see ``remote.served``), which
                   takes no options. An id may name its revision ("EleutherAI/pythia-160m@step1000").
-                  The folder or id of a LoRA adapter: its base is loaded as well. With "@chat" after
-                  any of these, every prompt is a user turn of the model's chat template. "NAME="
-                  before any of these sets the display name. Or a transformers model in memory:
+                  The folder or id of a LoRA adapter: its base is loaded as well. A variant after
+                  any of these says how prompts are put ("@cue", "@shots": ``text.FORMATS``;
+                  "@chat": a user turn of the chat template) and the precision ("@4bit", "@bfloat16",
+                  as ``quantize`` and ``dtype``): "smollm2-135m@4bit@shots". "NAME=" before any of
+                  these sets the display name. Or a transformers model in memory:
                   ``load(hf_model, tokenizer, name=...)``
     quantize      None, "8bit" or "4bit" (bitsandbytes); ``quantization`` goes to its
                   BitsAndBytesConfig (bnb_4bit_quant_type="fp4", bnb_4bit_use_double_quant=True,
@@ -66,18 +59,14 @@ def load(
     given, where = split_display(str(source))
     asked = f"{where}@{revision}" if revision and is_id(where) else where
     name, where = claim(f"{given}={asked}" if given else asked)
-    where, _ = split_chat(where)
+    where, variant = split_variant(where)
+    for part in variant.split("@"):
+        quantize = part if part.endswith("bit") else quantize
+        dtype = part if "float" in part else dtype
     if where.startswith(SERVERS):
-        options = {
-            "quantize": quantize,
-            "revision": revision,
-            "device_map": device_map,
-        } | quantization
-        options |= {
-            "device": device if device != "auto" else None,
-            "dtype": dtype if dtype != "auto" else None,
-        }
-        if chosen := [option for option, value in options.items() if value]:
+        options = {"quantize": quantize, "revision": revision, "device_map": device_map}
+        options |= {"device": device, "dtype": dtype} | quantization
+        if chosen := [option for option, value in options.items() if value not in (None, "auto")]:
             raise ProbeError(f"{name}: its server determines {', '.join(chosen)}; omit that here")
         return Served(name, where)
     folder, adapter = base_of(model_folder(where, revision, trust_remote_code), trust_remote_code)
@@ -104,15 +93,12 @@ def load_decoders(names: list[str], **options) -> dict[str, Model]:
         if model.encoder_decoder:
             raise ProbeError(
                 f"{name} is an encoder-decoder model; only a decoder-only model continues a list "
-                "of examples. Omit it, or "
-                "use atlas-neox-2.4m"
+                "of examples. Omit it, or use atlas-neox-2.4m"
             )
     return loaded
 
 
-def _check_options(
-    quantize, device: str, dtype: str, device_map: str | None, quantization: dict
-) -> None:
+def _check_options(quantize, device: str, dtype: str, device_map, quantization: dict) -> None:
     if quantize is not None and quantize not in QUANTIZE:
         raise unknown("quantize", quantize, QUANTIZE)
     if dtype not in DTYPES:
@@ -120,17 +106,12 @@ def _check_options(
     if device_map not in DEVICE_MAPS:
         raise unknown("device_map", device_map, map(str, DEVICE_MAPS))
     if device_map and device != "auto":
-        raise ProbeError(
-            f"device={device!r} and device_map={device_map!r} exclude each other: use one of them"
-        )
-    if renamed := [
-        f"{option} is written {RENAMED[option]} here"
-        for option in quantization
-        if option in RENAMED
-    ]:
-        raise ProbeError("; ".join(renamed))
-    if quantization and not quantize:
-        raise ProbeError(f"{', '.join(quantization)} requires quantize='8bit' or '4bit'")
+        what = f"device={device!r} and device_map={device_map!r} exclude each other"
+        raise ProbeError(f"{what}: use one of them")
     for option in quantization:
-        if option not in OPTIONS[quantize]:
-            raise unknown(f"option of quantize={quantize!r}", option, OPTIONS[quantize])
+        if not any(option in known for known in OPTIONS.values()):
+            every = [name for name in inspect.signature(load).parameters if name != "source"]
+            raise unknown("option", option, [*every, *OPTIONS.get(quantize or "", ())])
+        if option not in OPTIONS.get(quantize or "", ()):
+            needed = " or ".join(repr(kind) for kind in OPTIONS if option in OPTIONS[kind])
+            raise ProbeError(f"{option} requires quantize={needed}")

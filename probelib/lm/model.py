@@ -19,7 +19,7 @@ from probelib.lm.internals.memory import (
     weight_bytes,
 )
 from probelib.lm.internals.weights import context_length, is_masked, load_weights
-from probelib.lm.names import split_chat
+from probelib.lm.names import format_of
 from probelib.lm.tokens import Tokens
 
 CPU_BUDGET, GPU_BUDGET = 512, 2048  # tokens packed into one row
@@ -40,18 +40,14 @@ class Model:
     name: str
     encoder_decoder: bool
     quantize: str | None
-    dtype: str
+    dtype: Any
     device: Any  # .type: "cpu", "cuda" or "server"
     memory: float  # bytes of the weights
     tokenizer: Any
     quantized_modules: float
     vocabulary_size: float = math.inf
-    masked: bool = (
-        False  # a masked language model: scored by pseudo-log-likelihood, generates nothing
-    )
-    caches: bool | None = (
-        None  # after the first text off the tree: whether generating with a cache is exact
-    )
+    masked: bool = False  # scored by pseudo-log-likelihood, generates nothing
+    caches: bool | None = None  # after the first text off the tree: whether its cache is exact
 
     # The verbs. Their modules are imported at first use: ``import probelib.lm`` needs neither torch
     # nor pandas.
@@ -76,14 +72,12 @@ class Model:
         return beam_steps(self, prompts, *args, **options)
 
     def chat(self, prompt: str) -> str:
-        """A prompt as one user turn of the chat template; unchanged if the tokenizer has no
-        template."""
-        text.not_twice(self)
-        return (
-            text.user_turn(self.tokens, prompt)
-            if getattr(self.tokenizer, "chat_template", None)
-            else prompt
-        )
+        """A prompt in the model's format; without one, as a user turn of the chat template if the
+        tokenizer has a template."""
+        if self.format:
+            return self.tokens.read(prompt)
+        has_one = getattr(self.tokenizer, "chat_template", None)
+        return text.user_turn(self.tokens, prompt) if has_one else prompt
 
     def top_continuations(self, prompt, labels, n, *args, **options):
         """The n most probable candidates of a large set; see
@@ -108,13 +102,12 @@ class Model:
     @cached_property
     def tokens(self) -> Tokens:
         """The tokenizer with the kit's rules; see ``tokens.Tokens``."""
-        return Tokens(self.tokenizer, self.encoder_decoder, self.vocabulary_size, self.in_chat)
+        return Tokens(self.tokenizer, self.encoder_decoder, self.vocabulary_size, self.format)
 
     @property
-    def in_chat(self) -> bool:
-        """Whether the model was named with "@chat": every prompt is a user turn of its chat
-        template."""
-        return split_chat(self.name)[1]
+    def format(self) -> str:
+        """How every prompt is put: "cue", "shots", "chat", or "" (as it is)."""
+        return format_of(self.name)
 
     @cached_property
     def tries(self) -> dict:
@@ -142,23 +135,18 @@ class LM(Model):
 
     path: str | None = None
     why = ""
-    own_head = False  # after loading: the files hold a head that config.json ties to the embeddings
 
-    def __init__(self, name: str, folder: Path | None, adapter: Path | None = None, **options):
+    def __init__(self, name: str, folder: Any, adapter: Path | None = None, **options):
         """``options``: quantize, quantization, device, dtype, device_map, trust_remote_code, as in
         ``load``."""
-        self.name, self.folder = name, folder
-        self.adapter = (
-            adapter  # folder of a LoRA adapter that is applied to the model in ``folder``
-        )
+        self.name, self.folder, self.adapter = name, folder, adapter  # adapter: a LoRA's folder
         self.quantize: str | None = options.get("quantize")
         self.quantization: dict = options.get("quantization") or {}
         self._device, self._dtype = options.get("device", "auto"), options.get("dtype", "auto")
-        self.device_map, self.trust_remote_code = (
-            options.get("device_map"),
-            options.get("trust_remote_code", False),
-        )
+        self.device_map = options.get("device_map")
+        self.trust_remote_code = options.get("trust_remote_code", False)
         self.unused_weights: list[str] = []
+        self._states = self._file_states()  # before anything is read
 
     def choose_path(self) -> str:
         """Return the path that scores the model; it is checked at first use."""
@@ -178,12 +166,16 @@ class LM(Model):
 
     def identity(self) -> dict:
         """Everything that changes a number: files, quantization, dtype, device type. The weights
-        are not loaded for it. Raise ProbeError if files or loaded weights were changed since."""
-        if "_loaded" in vars(self) and self._loaded[0] != self._weights():
+        are not loaded for it. Raise ProbeError if files, the tokenizer or loaded weights were
+        changed since."""
+        reads = vars(self).get("_reads")
+        if (reads and reads != text.digest(self.tokenizer)) or (
+            "_loaded" in vars(self) and self._loaded[0] != self._weights()
+        ):
             raise ProbeError(
-                f"{self.name}: weights or settings of model.hf_model were changed after loading: "
-                "its scores would be stored as those of its files. Use lm.load(hf_model, "
-                "tokenizer, name=...) for a model of your own"
+                f"{self.name}: the tokenizer, or weights or settings of model.hf_model, were changed"
+                " after loading: its scores would be stored as those of its files. Use "
+                "lm.load(hf_model, tokenizer, name=...) for a model of your own"
             )
         return self._identity()
 
@@ -201,18 +193,15 @@ class LM(Model):
             "device": self.device.type,
         }
 
-    @cached_property
-    def _states(self) -> list[tuple]:
-        """Size and time of every file of the model when it is first read."""
-        return file_states(self.folder, self.adapter, self.trust_remote_code)
+    def _file_states(self) -> list[tuple]:
+        return file_states(self.folder, self.adapter, self.trust_remote_code) if self.folder else []
 
     @cached_property
     def _digest(self) -> str:
-        self._states  # noqa: B018  before the files are read
         return digest_files(self.folder, self.adapter, self.trust_remote_code)
 
     def _check_files(self) -> None:
-        if file_states(self.folder, self.adapter, self.trust_remote_code) != self._states:
+        if self._file_states() != self._states:
             raise ProbeError(
                 f"{self.name}: files in {self.folder} were changed since it was loaded: its scores "
                 "would be stored as those of the other files. Load it again, or score a copy"
@@ -240,10 +229,8 @@ class LM(Model):
         if not same_probe(self, self.probe, record["probe"]):
             raise ProbeError(
                 f"{self.name}: stored scores were computed with other log-probabilities of the "
-                "same files, code and library "
-                "versions than this process computes. Has a library or its settings been changed? "
-                "Delete them to compute "
-                "them again"
+                "same files, code and library versions than this process computes. Has a library "
+                "or its settings been changed? Delete them to compute them again"
             )
 
     def describe(self) -> dict:
@@ -264,7 +251,6 @@ class LM(Model):
             "path": self.path,
             "why": self.why,
             "unused_weights": self.unused_weights,
-            "own_head": self.own_head,
             "device_name": self._device_name(),
             "probe": self.probe,
         }
@@ -274,12 +260,9 @@ class LM(Model):
 
         import torch
 
-        on_cpu = self.device.type == "cpu"
-        return (
-            platform.processor() or platform.machine()
-            if on_cpu
-            else torch.cuda.get_device_name(self.device)
-        )
+        if self.device.type == "cuda":
+            return torch.cuda.get_device_name(self.device)
+        return platform.processor() or platform.machine()
 
     def __repr__(self) -> str:
         return f"LM({self.name}, {self.quantize or self.dtype}, {self.device})"
@@ -320,13 +303,11 @@ class LM(Model):
         from transformers import AutoConfig
 
         try:
-            config = AutoConfig.from_pretrained(
-                self.folder, trust_remote_code=self.trust_remote_code
-            )
+            trusted = {"trust_remote_code": self.trust_remote_code}
+            config = AutoConfig.from_pretrained(self.folder, **trusted)
         except Exception as error:  # from the file, its checks, or code of the repository
-            raise ProbeError(
-                f"{self.folder}: config.json cannot be read: {' '.join(str(error).split())[:300]}"
-            ) from error
+            why = " ".join(str(error).split())[:300]
+            raise ProbeError(f"{self.folder}: config.json cannot be read: {why}") from error
         layers = getattr(config.get_text_config(), "num_hidden_layers", None) or 0
         if layers > DEEPEST:
             raise ProbeError(
@@ -335,15 +316,15 @@ class LM(Model):
         return config
 
     @property
-    def encoder_decoder(self) -> bool:
+    def encoder_decoder(self) -> bool:  # type: ignore[override]
         return bool(self.config.is_encoder_decoder)
 
     @cached_property
-    def masked(self) -> bool:
+    def masked(self) -> bool:  # type: ignore[override]
         return is_masked(self.config)
 
     @property
-    def vocabulary_size(self) -> float:
+    def vocabulary_size(self) -> float:  # type: ignore[override]
         return getattr(self.config.get_text_config(), "vocab_size", math.inf)
 
     @cached_property
@@ -354,9 +335,10 @@ class LM(Model):
     @cached_property
     def _read_tokenizer(self) -> tuple[Any, str]:
         own = self.adapter and (self.adapter / "tokenizer_config.json").exists()
-        return text.read_tokenizer(
-            self.adapter if own else self.folder, self.config, self.trust_remote_code
-        )
+        folder: Any = self.adapter if own else self.folder
+        tokenizer, source = text.read_tokenizer(folder, self.config, self.trust_remote_code)
+        self._reads = text.digest(tokenizer)
+        return tokenizer, source
 
     @cached_property
     def tokenizer(self):
@@ -380,12 +362,10 @@ class LM(Model):
 
     def _generation_ends(self):
         file = self.folder / "generation_config.json"
+        if not file.exists():
+            return None
         try:
-            return (
-                json.loads(file.read_text(encoding="utf-8")).get("eos_token_id")
-                if file.exists()
-                else None
-            )
+            return json.loads(file.read_text(encoding="utf-8")).get("eos_token_id")
         except (ValueError, AttributeError) as error:
             raise ProbeError(f"{file} cannot be read: {error}") from error
 
@@ -403,7 +383,7 @@ class LM(Model):
         return count_parameters(self.folder, without=EMBEDDINGS)
 
     @cached_property
-    def memory(self) -> int:
+    def memory(self) -> int:  # type: ignore[override]
         """Bytes of the weights, estimated before loading."""
         return weight_bytes(self)
 
@@ -414,16 +394,13 @@ class LM(Model):
         """The transformers model in evaluation mode."""
         from probelib.lm.internals.forwards import probe
 
-        self._states  # noqa: B018  before the files are read
         vars(self)["hf_model"] = hf_model = load_weights(self)
         try:
             probed = probe(self)
             self._loaded = self._weights(), probed
             self._check_files()
-        except Exception:
-            del vars(self)[
-                "hf_model"
-            ]  # it holds other weights than the key of its scores would name
+        except Exception:  # it holds other weights than the key of its scores would name
+            del vars(self)["hf_model"]
             raise
         return hf_model
 

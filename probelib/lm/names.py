@@ -5,8 +5,7 @@ an organism or a Hugging Face id                   the same
 a folder "/data/run-7/checkpoint-1000"             its last two parts: "run-7/checkpoint-1000"
 a folder of Hugging Face's cache                   the id: "EleutherAI/pythia-160m"
 "http://localhost:8000/v1#EleutherAI/pythia-410m"  "EleutherAI/pythia-410m at localhost:8000"
-"Qwen/Qwen3-0.6B@chat"                             the same: prompts are user turns of its chat
-                                                   template
+"Qwen/Qwen3-0.6B@4bit@shots"                       the same: a variant (see ``VARIANT``)
 "mine=/data/run-7/checkpoint-1000"                 "mine" (a word that is no model itself)
 "tuned=base"                                       both halves
 
@@ -14,11 +13,12 @@ Within a process a display name stands for one source. A second source of the sa
 """
 
 import os
+import re
 import warnings
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from probelib.errors import ProbeError
+from probelib.errors import ProbeError, unknown
 from probelib.lm.remote.transport import check_url
 from probelib.paths import PACKAGE
 
@@ -26,10 +26,10 @@ CHECKPOINTS = PACKAGE / "organisms" / "checkpoints"
 PATHS = (".", "/", "~")  # prefixes of paths that cannot be model names
 SERVERS = ("http://", "https://")
 HUB = ("huggingface.co", "hf.co")
-IN_CHAT = "@chat"  # ends the name of a model whose prompts are put into its chat template
-_sources: dict[
-    str, str
-] = {}  # display name -> the folder, id or server that it stands for in this process
+FORMATS = ("cue", "shots", "chat")  # how prompts are put, see ``text.FORMATS``
+# after a name: a format, a quantization, a precision
+VARIANT = re.compile(f"(@({'|'.join(FORMATS)}|8bit|4bit|float32|bfloat16|float16))+$")
+_sources: dict[str, str] = {}  # display name -> what it stands for in this process
 
 
 def organisms() -> list[str]:
@@ -37,19 +37,24 @@ def organisms() -> list[str]:
     return sorted(path.name for path in CHECKPOINTS.glob("*") if (path / "config.json").exists())
 
 
-def short_names(*parameters):
+def short_names(*parameters, format: str = "bare"):
     """Display names of models, as in tables, figures and ``LM.name``. Afterwards ``load`` accepts
     them as well.
 
     parameters  all parameters of a notebook that name models: each a name, a list of names, or None
+    format      "cue", "shots" or "chat": of every name that has no format of its own
     returns     the same with display names, each once per list; of a single parameter just its
                 value
 
     Raise ProbeError if a display name stands for two sources. A model named twice in a list counts
     once, with a warning.
     """
-    shorten = lambda entry: "=".join(claim(half)[0] for half in with_base(entry) if half)
-    renamed = []
+    if format not in ("bare", *FORMATS):
+        raise unknown("format", format, ("bare", *FORMATS))
+    suffix = "" if format == "bare" else f"@{format}"
+    put = lambda name: name if format_of(name) else name + suffix
+    shorten = lambda entry: "=".join(claim(put(half))[0] for half in with_base(entry) if half)
+    renamed: list = []
     for names in parameters:
         if names is None or isinstance(names, str):
             renamed.append(shorten(names) if names else names)
@@ -79,7 +84,7 @@ def claim(name: str) -> tuple[str, str]:
     short = given or display_name(source)
     if given:
         display_name(source)  # checks an address
-        short += IN_CHAT * (split_chat(source)[1] and not given.endswith(IN_CHAT))
+        short = given.removesuffix(split_variant(source)[1]) + split_variant(source)[1]
     if _sources.setdefault(short, source) != source:
         raise _clash(short, source)
     return short, source
@@ -103,8 +108,8 @@ def split_display(name: str) -> tuple[str, str]:
     if name in _sources or not source or "/" in first or first in organisms() or is_folder(name):
         return "", name
     # a display name that stands for something else is a tuned model, and the rest its base
-    same = absolute(with_base(rest)[0]).removesuffix(IN_CHAT)
-    other = first in _sources and _sources[first].removesuffix(IN_CHAT) != same
+    same, _ = split_variant(absolute(with_base(rest)[0]))
+    other = first in _sources and split_variant(_sources[first])[0] != same
     return ("", name) if other or is_folder(first) else (first, rest)
 
 
@@ -123,34 +128,29 @@ def with_base(entry: str) -> tuple[str, str]:
     parts = entry.split("=")
     cuts = [("=".join(parts[:i]), "=".join(parts[i:])) for i in range(len(parts), 0, -1)]
     if entry.startswith(SERVERS):
-        known = lambda name: (
-            name.startswith(SERVERS) or name in organisms() or name in _sources or is_folder(name)
-        )
+        here = lambda name: name in organisms() or name in _sources or is_folder(name)
+        known = lambda name: name.startswith(SERVERS) or here(name)
         return next((cut for cut in cuts[::-1] if known(cut[1])), cuts[0])
-    return next(
-        (cut for cut in cuts if cut[0] in _sources or is_folder(split_chat(cut[0])[0])), cuts[-1]
-    )
+    known = lambda name: name in _sources or is_folder(split_variant(name)[0])
+    return next((cut for cut in cuts if known(cut[0])), cuts[-1])
 
 
 def display_name(source: str) -> str:
     """The display name of an organism, a folder, a Hugging Face id or a server's address; see the
     module's table."""
-    source, in_chat = split_chat(source)
-    if in_chat:
-        return display_name(source) + IN_CHAT
+    source, variant = split_variant(source)
+    if variant:
+        return display_name(source) + variant
     if source.startswith(SERVERS):
         url, _, model = source.partition("#")
         check_url(url)
         page = urlsplit(url)
         if page.netloc in HUB:
-            raise ProbeError(
-                f"{source} is a page: use the model's id, "
-                f"{'/'.join(page.path.split('/')[1:3]) or 'owner/name'}"
-            )
+            name = "/".join(page.path.split("/")[1:3]) or "owner/name"
+            raise ProbeError(f"{source} is a page: use the model's id, {name}")
         if not model:
-            raise ProbeError(
-                f"{source} names no model: use {url}#NAME, with a NAME listed at {url}/models"
-            )
+            hint = f"use {url}#NAME, with a NAME listed at {url}/models"
+            raise ProbeError(f"{source} names no model: {hint}")
         return f"{_last_parts(model) if model.startswith(PATHS) else model} at {page.netloc}"
     if source.casefold().endswith(".gguf"):
         return Path(source).stem
@@ -187,31 +187,32 @@ def split_revision(name: str) -> tuple[str, str | None]:
     >>> split_revision("EleutherAI/pythia-160m@step1000"), split_revision("EleutherAI/pythia-160m")
     (('EleutherAI/pythia-160m', 'step1000'), ('EleutherAI/pythia-160m', None))
     """
-    name, _ = split_chat(name)
+    name, _ = split_variant(name)
     source, _, revision = name.partition("@")
-    return (
-        (name, None) if not revision or "://" in revision or is_folder(name) else (source, revision)
-    )
+    local = not revision or "://" in revision or is_folder(name)
+    return (name, None) if local else (source, revision)
 
 
-def split_chat(name: str) -> tuple[str, bool]:
-    """A model's name, and whether its prompts are user turns of its chat template.
+def split_variant(name: str) -> tuple[str, str]:
+    """A model's name, and the variant after it; "" without one.
 
-    >>> split_chat("Qwen/Qwen3-0.6B@chat"), split_chat("EleutherAI/pythia-160m@step1000")
-    (('Qwen/Qwen3-0.6B', True), ('EleutherAI/pythia-160m@step1000', False))
+    >>> split_variant("Qwen/Qwen3-0.6B@4bit@chat"), split_variant("EleutherAI/pythia-160m@step1000")
+    (('Qwen/Qwen3-0.6B', '@4bit@chat'), ('EleutherAI/pythia-160m@step1000', ''))
     """
-    return (
-        (name.removesuffix(IN_CHAT), True)
-        if name.endswith(IN_CHAT) and not is_folder(name)
-        else (name, False)
-    )
+    found = VARIANT.search(name)
+    return (name[: found.start()], found[0]) if found and not is_folder(name) else (name, "")
+
+
+def format_of(name: str) -> str:
+    """The format in a model's name: "cue", "shots" or "chat"; "" without one."""
+    return next((part for part in split_variant(name)[1].split("@") if part in FORMATS), "")
 
 
 def absolute(name: str) -> str:
     """The absolute path of a folder (links are not resolved); any other name unchanged."""
-    name, in_chat = split_chat(name)
-    if in_chat:
-        return absolute(name) + IN_CHAT
+    name, variant = split_variant(name)
+    if variant:
+        return absolute(name) + variant
     path = os.path.expanduser(name)
     local = is_folder(name) or (name.casefold().endswith(".gguf") and os.path.isfile(path))
     return os.path.abspath(path) if local and name not in organisms() else name

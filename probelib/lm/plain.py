@@ -13,36 +13,29 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from probelib.lm.families import to_device
+from probelib.lm.families import Branches, Ints, Scores, to_device
 from probelib.lm.tree import gather_logprobs, to_numpy_checked
 
 
-def score_plain(
-    hf_model, contexts: list[list[int]], branches: list[tuple[int, tuple[int, ...]]], rows: int = 16
-) -> tuple[list[np.ndarray], list[np.ndarray], dict]:
+def score_plain(hf_model, contexts: list[list[int]], branches: Branches, rows: int = 16) -> Scores:
     """Arguments and results as in ``tree.score_tree``; ``rows`` sequences per forward, sorted by
     length."""
-    order = sorted(
-        range(len(branches)), key=lambda b: (len(contexts[branches[b][0]]) + len(branches[b][1]), b)
-    )
-    logprobs, argmax = [None] * len(branches), [None] * len(branches)
+    starts = [
+        len(contexts[context]) - 1 for context, _ in branches
+    ]  # what predicts the first token
+    order = sorted(range(len(branches)), key=lambda b: (starts[b] + len(branches[b][1]), b))
+    logprobs, argmax = [np.empty(0)] * len(branches), [np.empty(0)] * len(branches)
     cost = {"forwarded_tokens": 0, "forwards": 0}
     with torch.inference_mode():
         for start in range(0, len(order), rows):
             batch = order[start : start + rows]
             sequences = [[*contexts[branches[b][0]], *branches[b][1][:-1]] for b in batch]
             ids, mask = pad_right(sequences, hf_model.device)
-            logits = hf_model(
-                input_ids=ids, attention_mask=mask, use_cache=False
-            ).logits  # [rows, length, vocabulary]
-            first = [
-                row * ids.shape[1] + len(contexts[branches[b][0]]) - 1
-                for row, b in enumerate(batch)
-            ]
-            predicted = [
-                (range(i, i + len(branches[b][1])), branches[b][1])
-                for i, b in zip(first, batch, strict=True)
-            ]
+            # [rows, length, vocabulary]
+            logits = hf_model(input_ids=ids, attention_mask=mask, use_cache=False).logits
+            places = [row * ids.shape[1] + starts[b] for row, b in enumerate(batch)]
+            asked = [(at, branches[b][1]) for at, b in zip(places, batch, strict=True)]
+            predicted = [(range(at, at + len(tokens)), tokens) for at, tokens in asked]
             for b, scores in zip(batch, gather_branches(logits, predicted), strict=True):
                 logprobs[b], argmax[b] = scores
             cost["forwarded_tokens"] += ids.numel()
@@ -50,18 +43,15 @@ def score_plain(
     return logprobs, argmax, cost
 
 
-def gather_branches(
-    logits: torch.Tensor, branches: list[tuple[Sequence[int], Sequence[int]]]
-) -> list[tuple]:
+def gather_branches(logits: torch.Tensor, branches: Sequence[tuple[Ints, Ints]]) -> list[tuple]:
     """Log-probs [L] and arg-max ids [L] of every branch; token -1 gets NaN.
 
     logits     [rows, length, vocabulary]
     branches   per branch: L positions among the rows * length logits, and the L tokens that they
                predict
     """
-    positions, tokens = (
-        np.concatenate([*map(np.asarray, column)]) for column in zip(*branches, strict=True)
-    )
+    columns = zip(*branches, strict=True)
+    positions, tokens = (np.concatenate([*map(np.asarray, column)]) for column in columns)
     distinct, row = np.unique(positions, return_inverse=True)
     picked = gather_logprobs(logits.flatten(0, 1)[to_device(distinct, logits.device)], row, tokens)
     scores, best = to_numpy_checked(*picked)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from probelib.errors import ProbeError, texts_of
+from probelib.lm.families import Branches
 from probelib.lm.internals.masked import NOTE, PSEUDO, needs_generator
 from probelib.lm.selfcheck import PATHS, score_by
 from probelib.lm.text import as_turns
@@ -134,9 +135,8 @@ def _requests(model, prompts: list[str], continuations: list[list[str]], end: bo
     branches = [(c, ids[i]) for c, i in distinct]
     length = np.array([len(tokens) for tokens in contexts], dtype=np.int64)[pairs[0]]
     own = np.array([len(tokens) for tokens in ids], dtype=np.int64)[form[text]]
-    special = (
-        len(model.tokens.finish) if model.masked else -1
-    )  # a decoder never reads the last token
+    # a decoder never reads the last token
+    special = len(model.tokens.finish) if model.masked else -1
     longest = np.maximum(length, own) if model.encoder_decoder else length + own + special
     if len(longest):
         check_length(model, prompts[pairs[0, longest.argmax()]], int(longest.max()))
@@ -147,9 +147,8 @@ def _requests(model, prompts: list[str], continuations: list[list[str]], end: bo
 def _numbered(values: Iterable[Hashable]) -> tuple[np.ndarray, list]:
     """The number of each value, and the distinct values in the order of their first appearance."""
     numbers: dict = {}
-    return np.array(
-        [numbers.setdefault(value, len(numbers)) for value in values], dtype=np.int64
-    ), list(numbers)
+    each = [numbers.setdefault(value, len(numbers)) for value in values]
+    return np.array(each, dtype=np.int64), list(numbers)
 
 
 def _end_ids(model) -> tuple[int, ...]:
@@ -164,19 +163,12 @@ def _notes(model, prompts: list[str], texts: list[str], pairs: np.ndarray) -> np
     after = np.array([letter(model.tokens.said(text)[0]) for text in texts], dtype=bool)
     boundary = model.tokens.straddling(prompts, texts, pairs)
     joined = before[pairs[0]] & after[pairs[1]] & ~boundary & (not model.encoder_decoder)
-    notes = [
-        "; ".join(filter(None, (NOTE * model.masked, note)))
-        for note in ("", "boundary", "no blank")
-    ]
-    return np.array(notes, dtype=object)[boundary + 2 * joined]
+    kind, notes = NOTE if model.masked else "", ("", "boundary", "no blank")
+    written = ["; ".join(filter(None, (kind, note))) for note in notes]
+    return np.array(written, dtype=object)[boundary + 2 * joined]
 
 
-def score_ids(
-    model,
-    contexts: list[list[int]],
-    branches: list[tuple[int, tuple[int, ...]]],
-    path: str = "auto",
-):
+def score_ids(model, contexts: list[list[int]], branches: Branches, path: str = "auto"):
     """``logprobs`` of token ids: arguments and results as in ``tree.score_tree``."""
     if not branches:
         return [], [], {"forwarded_tokens": 0, "forwards": 0}
@@ -195,9 +187,8 @@ def _frame(model, requests: Requests, scores: list, argmax: list, end: bool) -> 
     lengths = np.array([len(tokens) for tokens in ids], dtype=np.int64)
     of_tokens = [each[: len(tokens)] for each, tokens in zip(scores, ids, strict=True)]
     best = [each[: len(tokens)] for each, tokens in zip(argmax, ids, strict=True)]
-    equal = np.fromiter(chain.from_iterable(best), np.int64) == np.fromiter(
-        chain.from_iterable(ids), np.int64
-    )
+    flat = lambda lists: np.fromiter(chain.from_iterable(lists), np.int64)
+    equal = flat(best) == flat(ids)
     starts, total = lengths.cumsum() - lengths, np.concatenate([np.empty(0), *of_tokens])
     after, texts = np.full(len(ids), np.nan), [("", False)] * len(ids)
     if end:
@@ -223,11 +214,9 @@ def _greedy(model, ids: list[tuple[int, ...]], argmax: list[np.ndarray]) -> list
     after it."""
     ends, found = model.ends, []
     decode = cache(lambda tokens: model.tokens.decode(tokens, ends))
-    for tokens, best in zip(ids, argmax, strict=True):
-        best = best.tolist()
-        known = best[
-            : common_beginning(tokens, best) + 1
-        ]  # the last one is the first that differs or follows
+    for tokens, best in zip(ids, map(np.ndarray.tolist, argmax), strict=True):
+        # the last one is the first that differs or follows
+        known = best[: common_beginning(tokens, best) + 1]
         found.append((decode(tuple(known)), known[-1] in ends))
     return found
 
@@ -237,10 +226,8 @@ def tree_tokens(
 ) -> int:
     """Number of tokens that ``logprobs`` would forward on the tree for these requests (every
     distinct prefix once); nothing is forwarded."""
-    eos, prompt = (
-        _end_ids(model) if end else (),
-        np.repeat(np.arange(len(prompts)), list(map(len, continuations))),
-    )
+    eos, sizes = _end_ids(model) if end else (), list(map(len, continuations))
     ids = model.tokens.continuations(list(chain.from_iterable(continuations)))
-    branches = [(p, tokens + eos) for p, tokens in zip(prompt.tolist(), ids, strict=True)]
+    prompt = np.repeat(np.arange(len(prompts)), sizes).tolist()
+    branches = [(p, tokens + eos) for p, tokens in zip(prompt, ids, strict=True)]
     return len(Tree(model.tokens.prompts(prompts), branches))

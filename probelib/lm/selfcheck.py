@@ -23,8 +23,7 @@ from probelib.lm.internals.repeated import score_repeated
 from probelib.lm.plain import score_plain
 from probelib.lm.tree import score_tree
 
-# fastest first; "steps" is "repeated" token by token, "alone" is "plain" with one sequence per
-# forward
+# fastest first; "steps" is "repeated" token by token, "alone" is "plain" one sequence at a time
 PATHS = ("tree", "repeated", "steps", "plain", "alone")
 COST = {
     "repeated": "each prompt once and its state repeated for its continuations",
@@ -34,22 +33,17 @@ COST = {
 }
 DECODED = "each prompt encoded once, and one decoder row for each continuation"
 # Nats per token. Half precision differs from itself by as much under another attention kernel. With
-# 8 bits, rounding a sum
-# differently moves some activations to the next of 256 steps (fewer than 1 token in 50, up to 0.07
-# nats observed).
+# 8 bits, rounding a sum differently moves some activations to the next of 256 steps (fewer than 1
+# token in 50, up to 0.07 nats observed).
 TOLERANCE = {torch.float32: 1e-4, torch.float16: 0.02, torch.bfloat16: 0.1, "8bit": 0.1}
-ROUNDINGS = (
-    4  # or, except in float32, this many times the model's own difference between batch sizes
-)
+# or, except in float32, this many times the model's own difference between batch sizes
+ROUNDINGS = 4
 # In half precision this share of the tokens must agree: one flipped expert of a mixture moves a few
 # tokens by a nat.
 MOST = 0.75
 BATCHED = 1e-3  # largest difference in float32 between a sequence alone and in a padded batch
-WINDOWS = (
-    "sliding_window",
-    "attention_chunk_size",
-    "index_topk",
-)  # names of attention windows in configurations
+# names of attention windows in configurations
+WINDOWS = ("sliding_window", "attention_chunk_size", "index_topk")
 
 
 def choose(model) -> tuple[str, str]:
@@ -70,11 +64,7 @@ def choose(model) -> tuple[str, str]:
 
 def paths_of(model) -> tuple[str, ...]:
     """The paths of a kind of model; an encoder-decoder reads each prompt once on all of them."""
-    return (
-        tuple(path for path in PATHS if path not in ("repeated", "steps"))
-        if model.encoder_decoder
-        else PATHS
-    )
+    return tuple(p for p in PATHS if not (model.encoder_decoder and p in ("repeated", "steps")))
 
 
 def score_by(model, path: str, contexts, branches, budget: int) -> tuple[list, list, dict]:
@@ -83,9 +73,8 @@ def score_by(model, path: str, contexts, branches, budget: int) -> tuple[list, l
     if model.masked:
         return score_masked(model, contexts, branches, rows, within_word=PSEUDO[path])
     if model.encoder_decoder:
-        return score_encdec(
-            model.hf_model, contexts, branches, 2 * budget, rows=None if path == "tree" else rows
-        )
+        trees = None if path == "tree" else rows
+        return score_encdec(model.hf_model, contexts, branches, 2 * budget, rows=trees)
     if path in ("plain", "alone"):
         return score_plain(model.hf_model, contexts, branches, rows)
     if path in ("repeated", "steps"):
@@ -99,19 +88,14 @@ def failures(model) -> dict[str, str]:
     a short check."""
     failed: dict[str, str] = {}
     for path in paths_of(model)[:-1]:
-        why = _fails(model, path)
+        check = partial(_why_not, model, path)
+        why = model.retry_on_oom(check)
+        with narrow_windows(model.hf_model, SHARED // 2) as narrowed:
+            why = model.retry_on_oom(check) if narrowed and not why else why
         if not why:
             break
         failed[path] = why
     return failed
-
-
-def _fails(model, path: str) -> str:
-    """Why a path does not reproduce single sequences, also within narrow windows; "" if it does."""
-    check = partial(_why_not, model, path)
-    why = model.retry_on_oom(check)
-    with narrow_windows(model.hf_model, SHARED // 2) as narrowed:
-        return model.retry_on_oom(check) if narrowed and not why else why
 
 
 def _why_not(model, path: str, budget: int) -> str:
@@ -132,9 +116,8 @@ def _why_not(model, path: str, budget: int) -> str:
         limit = TOLERANCE["8bit" if model.quantize == "8bit" else model.hf_model.dtype]
     share = MOST if model.hf_model.dtype != torch.float32 else 1
     truth = (exact or scores)["alone"]
-    noise = _largest(
-        scores["alone" if exact or isinstance(scores["plain"], str) else "plain"], truth, share
-    )
+    other = "alone" if exact or isinstance(scores["plain"], str) else "plain"
+    noise = _largest(scores[other], truth, share)
     moved = _largest(scores[path], truth, share)
     fits = moved <= (max(limit, ROUNDINGS * noise) if rounds else limit)
     return "" if fits else f"it changes log-probabilities by up to {moved:.1g} nats"
@@ -157,29 +140,18 @@ def _scores(model, path: str, budget: int) -> dict[str, Any]:
     draw = lambda n: rng.choice(ids, n).tolist()
     prefix, first = draw(min(SHARED + 8, model.context - 8)), draw(1)
     contexts = [prefix + draw(2), prefix + draw(1)]
-    few = [
-        (0, tuple(first + draw(2))),
-        (0, tuple(first + draw(3))),
-        (0, tuple(draw(2))),
-        (1, tuple(draw(3))),
-    ]
-    many = few + [
-        (1, tuple(draw(5))) for _ in range(budget // 4 + QUERIES)
-    ]  # 4 forwarded tokens each
+    few = [(0, (*first, *draw(n))) for n in (2, 3)] + [(0, tuple(draw(2))), (1, tuple(draw(3)))]
+    # 4 forwarded tokens each
+    many = few + [(1, tuple(draw(5))) for _ in range(budget // 4 + QUERIES)]
     some = many[: 5 * len(few)]
     # 8 tokens per row: the prefix is cached, and ancestors of a branching are dropped and kept
-    settings = {
-        "tree": [(8, few), (budget, many)],
-        "alone": [(budget, some)],
-        "plain": [(budget, some)],
-    }
+    settings = {"tree": [(8, few), (budget, many)], "alone": [(budget, some)]}
+    settings["plain"] = settings["alone"]
     scores: dict = {}
     for each in dict.fromkeys(("alone", "plain", path)):
         try:
-            found = [
-                score_by(model, each, contexts, of, tokens)[0]
-                for tokens, of in settings.get(each, [(8, some)])
-            ]
+            asked = settings.get(each, [(8, some)])
+            found = [score_by(model, each, contexts, of, tokens)[0] for tokens, of in asked]
             scores[each] = [np.concatenate(logprobs) for logprobs in found]
         except (ProbeError, torch.OutOfMemoryError):
             raise
@@ -202,12 +174,9 @@ def _in_float32(model, path: str, budget: int) -> dict | None:
     tensors = [*hf_model.parameters(), *hf_model.buffers()]
     half = [tensor for tensor in tensors if tensor.dtype == hf_model.dtype != torch.float32]
     apart = any(tensor.device != hf_model.device for tensor in tensors)  # spread over devices
-    if (
-        not half
-        or model.quantize
-        or apart
-        or free_bytes(hf_model.device) < 2 * sum(t.nbytes for t in half)
-    ):
+    if not half or model.quantize or apart:
+        return None
+    if free_bytes(hf_model.device) < 2 * sum(t.nbytes for t in half):
         return None
     saved = [(tensor, tensor.data) for tensor in half]
     try:
@@ -229,23 +198,16 @@ def narrow_windows(hf_model, size: int):
     Usual windows are thousands of tokens, and only longer contexts show whether packed rows respect
     them."""
     config = hf_model.config.get_text_config()
-    original = {name: getattr(config, name, None) for name in WINDOWS}
-    original = {name: window for name, window in original.items() if window and window > size}
-    copies = [
-        (m, name, getattr(m, name))
-        for m in hf_model.modules()
-        for name in original
-        if name in vars(m)
-    ]
-    copies = [(module, name, window) for module, name, window in copies if window]
+    every = ((name, getattr(config, name, None)) for name in WINDOWS)
+    original = {name: window for name, window in every if window and window > size}
+    held = [(config, name, window) for name, window in original.items()]
+    for module in hf_model.modules():  # attention layers keep their own copy
+        own = [(name, vars(module).get(name)) for name in original]
+        held += [(module, name, window) for name, window in own if window]
     try:
-        for name in original:
-            setattr(config, name, size)
-        for module, name, _ in copies:  # attention layers keep their own copy
-            setattr(module, name, size)
+        for owner, name, _ in held:
+            setattr(owner, name, size)
         yield original
     finally:
-        for name, window in original.items():
-            setattr(config, name, window)
-        for module, name, window in copies:
-            setattr(module, name, window)
+        for owner, name, window in held:
+            setattr(owner, name, window)

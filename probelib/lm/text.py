@@ -16,8 +16,12 @@ decides about tokens before the first forward stands here:
 
 import hashlib
 import json
+import os
 import re
 import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
@@ -25,7 +29,6 @@ from typing import Any
 from unittest import mock
 
 from probelib.errors import ProbeError
-from probelib.lm.names import IN_CHAT
 
 # texts whose ids tell pre-tokenizers and normalizers apart
 TEXTS = (
@@ -40,12 +43,25 @@ TEXTS = (
     "ALL CAPITALS and Title Case",
 )  # fmt: skip
 DAY = datetime(2025, 1, 1, 12)  # the date that chat templates write: the same on every day
+CUE = "\nAnswer:"
+# solved questions of relations that no data of the kit ask
+SHOTS = (
+    ("Which day comes after Monday?", "Tuesday"),
+    ("Which insects make honey?", "Bees"),
+    ("Which season is the coldest?", "Winter"),
+)
+# how the prompts {} of a model named "NAME@shots" are put; see ``user_turn`` for "@chat"
+FORMATS = {"cue": f"Question: {{}}{CUE}"}
+FORMATS["shots"] = "".join(f"Question: {q}{CUE} {a}\n\n" for q, a in SHOTS) + FORMATS["cue"]
 ANSWER = "Zyxwvutsr"  # stands for an answer; no template holds it
 # around a user's text with control tokens while a template is rendered; private characters that no
 # text holds
 OPEN, CLOSE = "\uf8e0", "\uf8e1"
 # a thought that the generation prompt opens and closes: the model answers without one
-CLOSED = re.compile(r"\s*<think(ing)?>\s*</think(ing)?>\s*")
+CLOSED = re.compile(
+    r"\s*\S*?(think|thought|reason)\w*\W*?(/|end)\S*?(think|thought|reason)\S*\s*", re.IGNORECASE
+)
+SECONDS = 30  # most of one rendering
 RENDERING = threading.Lock()  # the date is fixed in a module of transformers
 
 
@@ -53,6 +69,17 @@ class _Day(datetime):
     @classmethod
     def now(cls, tz=None):
         return DAY.replace(tzinfo=tz)
+
+
+@contextmanager
+def no_panic(what: object) -> Iterator[None]:
+    """Context manager: a panic of the Rust library, which is no ``Exception``, is a ProbeError."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise ProbeError(f"{what}: the tokenizer cannot read this text: {error}") from error
 
 
 def read_tokenizer(
@@ -63,20 +90,15 @@ def read_tokenizer(
     read or disagrees with its file."""
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-    options = {"trust_remote_code": trust_remote_code} | (
-        {"config": config} if config is not None else {}
-    )
+    options = {"trust_remote_code": trust_remote_code}
+    options |= {"config": config} if config is not None else {}
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, **options)
-        if (
-            getattr(getattr(tokenizer, "backend_tokenizer", None), "fix_mistral_regex", None)
-            is False
-        ):
-            # transformers asks for it: these files hold a pattern that the model was not trained
-            # with
-            return AutoTokenizer.from_pretrained(
-                source, fix_mistral_regex=True, **options
-            ), "fix_mistral_regex"
+        backend = getattr(tokenizer, "backend_tokenizer", None)
+        if getattr(backend, "fix_mistral_regex", None) is False:
+            # transformers asks for it: the file holds a pattern that the model was not trained with
+            fixed = AutoTokenizer.from_pretrained(source, fix_mistral_regex=True, **options)
+            return fixed, "fix_mistral_regex"
         file = _tokenizer_file(source)
         if file is None or not (text := _first_difference(tokenizer, file)):
             return tokenizer, "its class"
@@ -88,11 +110,22 @@ def read_tokenizer(
     if left:
         raise ProbeError(
             f"{source}: transformers reads {text!r} otherwise than tokenizer.json (class "
-            f"{type(tokenizer).__name__}, and "
-            "PreTrainedTokenizerFast as well). Save the tokenizer again with the version of "
-            "transformers at hand"
+            f"{type(tokenizer).__name__}, and PreTrainedTokenizerFast as well). Save the tokenizer "
+            "again with the version of transformers at hand"
         )
     return by_file, "tokenizer.json"
+
+
+def warn_of_its_file(tokenizer) -> None:
+    """Warn if a tokenizer that somebody made reads texts otherwise than its folder's own file."""
+    folder = str(getattr(tokenizer, "name_or_path", ""))
+    file = _tokenizer_file(folder) if Path(folder).is_dir() else None
+    if file and (text := _first_difference(tokenizer, file)):
+        warnings.warn(
+            f"the tokenizer reads {text!r} otherwise than {file}: transformers drops parts of some "
+            "files. lm.load(folder).tokenizer is the file's",
+            stacklevel=4,
+        )
 
 
 def _tokenizer_file(source: str | Path) -> Path | None:
@@ -112,8 +145,9 @@ def _first_difference(tokenizer, file: Path) -> str:
     raw = Tokenizer.from_file(str(file))
     raw.no_truncation()
     raw.no_padding()
-    theirs = tokenizer(list(TEXTS), add_special_tokens=False)["input_ids"]
-    ours = [raw.encode(text, add_special_tokens=False).ids for text in TEXTS]
+    with no_panic(file):
+        theirs = tokenizer(list(TEXTS), add_special_tokens=False)["input_ids"]
+        ours = [raw.encode(text, add_special_tokens=False).ids for text in TEXTS]
     return next((text for text, a, b in zip(TEXTS, theirs, ours, strict=True) if a != b), "")
 
 
@@ -122,6 +156,8 @@ def digest(tokenizer) -> str:
     tokens, chat template and its date."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     whole = backend.to_str() if backend is not None else sorted(tokenizer.get_vocab().items())
+    if backend is not None:  # without the padding and truncation of the last call
+        whole = whole[whole.index('"added_tokens"') :]
     flags = ("add_bos_token", "add_eos_token", "add_prefix_space", "split_special_tokens", "legacy")
     settings = [getattr(tokenizer, flag, None) for flag in flags]
     special = {name: str(token) for name, token in tokenizer.special_tokens_map.items()}
@@ -134,7 +170,7 @@ def digest(tokenizer) -> str:
 
 
 def user_turn(
-    tokens, prompt: str, system: str | None = None, examples: list[tuple[str, str]] | tuple = ()
+    tokens, prompt: str, system: str | None = None, examples: Sequence[tuple[str, str]] = ()
 ) -> str:
     """A prompt as the last user turn of the tokenizer's chat template, up to the place where
     answers begin, without the BOS token, which ``tokens`` adds, and without the blank that the
@@ -156,9 +192,8 @@ def turn_and_blank(tokens, prompt: str, system: str | None = None, examples=()) 
         turn with an answer     <user>Oslo?<end><assistant><|channel|>final<|message|>Zyxwvutsr<end>
     """
     turns = [("system", system)] if system is not None else []
-    turns += [
-        turn for user, assistant in examples for turn in (("user", user), ("assistant", assistant))
-    ]
+    for user, assistant in examples:
+        turns += [("user", user), ("assistant", assistant)]
     turns = [(role, _marked(tokens, text)) for role, text in (*turns, ("user", prompt))]
     begin = render(tokens.tokenizer, turns, add_generation_prompt=True)
     before, found, _ = render(tokens.tokenizer, [*turns, ("assistant", ANSWER)]).rpartition(ANSWER)
@@ -170,17 +205,15 @@ def turn_and_blank(tokens, prompt: str, system: str | None = None, examples=()) 
     if begin.startswith(before) and CLOSED.fullmatch(begin[len(before) :]):
         before = begin
     if not before.startswith(begin):
-        ends = begin[len(_common(begin, before)) :] or begin
+        ends = begin[len(os.path.commonprefix([begin, before])) :] or begin
         raise ProbeError(
             f"{name}: the chat template's generation prompt opens a thought, or is not how its "
-            "assistant turns begin (it ends in "
-            f"{ends[-60:]!r}): there is no place for an answer. Set a chat template without "
-            "thoughts "
-            f"(tokenizer.chat_template), or name the model without {IN_CHAT}"
+            f"assistant turns begin (it ends in {ends[-60:]!r}): there is no place for an answer. "
+            "Set a chat template without thoughts (tokenizer.chat_template), or name the model "
+            "without @chat"
         )
-    marked = before.removeprefix(
-        "".join(tokens.tokenizer.convert_ids_to_tokens(tokens.start))
-    ).rstrip(" ")
+    bos = "".join(tokens.tokenizer.convert_ids_to_tokens(tokens.start))
+    marked = before.removeprefix(bos).rstrip(" ")
     text = marked.replace(OPEN, "").replace(CLOSE, "")
     tokens.pieces[text] = _pieces(marked)
     return text, before[len(before.rstrip(" ")) :]
@@ -193,26 +226,26 @@ def render(tokenizer, turns: list[tuple[str, str]], **options) -> str:
 
     template, name = getattr(tokenizer, "chat_template", None), tokenizer.name_or_path
     if not template:
-        raise ProbeError(
-            f"{name} has no chat template; name the model without {IN_CHAT}, or use chat=False"
-        )
+        hint = "name the model without @chat, or use chat=False"
+        raise ProbeError(f"{name} has no chat template; {hint}")
     if "enable_thinking" in str(template):  # Qwen 3, SmolLM 3
         options["enable_thinking"] = False
-    messages = [{"role": role, "content": text} for role, text in turns]
-    try:
-        with RENDERING, mock.patch.object(chat_template_utils, "datetime", _Day):
-            return tokenizer.apply_chat_template(messages, tokenize=False, **options)
-    except Exception as error:  # jinja's, raised by the template itself
-        why = " ".join(str(error).split())[:200]
-        raise ProbeError(f"{name}: the chat template refuses these turns: {why}") from error
+    messages, found = [{"role": role, "content": text} for role, text in turns], list[Any]()
 
+    def work() -> None:
+        try:
+            found.append(tokenizer.apply_chat_template(messages, tokenize=False, **options))
+        except Exception as error:  # jinja's, raised by the template itself
+            found.append(error)
 
-def _common(left: str, right: str) -> str:
-    same = next(
-        (i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b),
-        min(len(left), len(right)),
-    )
-    return left[:same]
+    with RENDERING, mock.patch.object(chat_template_utils, "datetime", _Day):
+        rendering = threading.Thread(target=work, daemon=True)  # its loops may have no end
+        rendering.start()
+        rendering.join(SECONDS)
+    if not found or isinstance(found[0], Exception):
+        why = " ".join(str(found[0]).split())[:200] if found else f"more than {SECONDS} seconds"
+        raise ProbeError(f"{name}: the chat template refuses these turns: {why}")
+    return found[0]
 
 
 def _marked(tokens, text: str) -> str:
@@ -261,10 +294,9 @@ def prompt_ids(tokens, text: str) -> list[int]:
 
 def not_twice(model) -> None:
     """Raise ProbeError for a model in chat where turns are made anyway."""
-    if model.in_chat:
+    if model.format == "chat":
         raise ProbeError(
-            f"{model.name}: the chat template is applied here anyway; name the model without "
-            f"{IN_CHAT}"
+            f"{model.name}: the chat template is applied here anyway; name the model without @chat"
         )
 
 

@@ -17,7 +17,7 @@ from itertools import chain
 import numpy as np
 
 from probelib.errors import ProbeError
-from probelib.lm.text import ANSWER, prompt_ids, turn_and_blank, user_turn
+from probelib.lm.text import ANSWER, CUE, FORMATS, no_panic, prompt_ids, turn_and_blank, user_turn
 
 # a blank after anything but white space, as vocabularies write it: plain, in bytes, by
 # SentencePiece
@@ -31,24 +31,24 @@ class Tokens:
     encoder_decoder   True: prompts go to the encoder, continuations to the decoder, without a
                       leading blank
     size              vocabulary size of the model; larger ids raise ProbeError
-    in_chat           True: each prompt is a user turn of the tokenizer's chat template
-                      ("NAME@chat"), and a continuation begins as the template's answers do
+    format            how each prompt is put: "chat", a user turn of the tokenizer's chat template (a
+                      continuation begins as the template's answers do); "cue", "shots" (see
+                      ``text.FORMATS``); "", as it is
     """
 
-    def __init__(
-        self, tokenizer, encoder_decoder: bool, size: float = math.inf, in_chat: bool = False
-    ):
+    def __init__(self, tokenizer, encoder_decoder: bool, size: float = math.inf, format: str = ""):
         self.tokenizer, self.encoder_decoder, self.size = tokenizer, encoder_decoder, size
         self.start, self.finish = self._special_tokens()
         self.check("a", self.start)
-        self.pieces: dict[
-            str, list[tuple[str, bool]]
-        ] = {}  # chats with control tokens in a user's text
+        # chats with control tokens in a user's text
+        self.pieces: dict[str, list[tuple[str, bool]]] = {}
         self.tails: dict[str, str] = {}  # such prompts -> their text after the last control token
         self._known: dict[str, tuple[int, ...]] = {}  # text -> ids without special tokens
         self._continuations: dict[str, tuple[int, ...]] = {}
         self._turns: dict[str, str] = {}
-        self.in_chat, self._blank = in_chat, turn_and_blank(self, "a")[1] if in_chat else ""
+        self.format = format
+        self._format = FORMATS.get(format, "{}").split("{}")
+        self._blank = turn_and_blank(self, "a")[1] if format == "chat" else ""
 
     @property
     def bos_rule(self) -> str:
@@ -68,9 +68,7 @@ class Tokens:
     def control(self) -> re.Pattern:
         """Finds the text of a control token."""
         added = self.tokenizer.added_tokens_decoder.values()
-        texts = {token.content for token in added if token.special} | set(
-            self.tokenizer.all_special_tokens
-        )
+        texts = {*self.tokenizer.all_special_tokens, *(t.content for t in added if t.special)}
         longest_first = sorted(filter(str.strip, texts), key=lambda text: (-len(text), text))
         return re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
 
@@ -87,7 +85,7 @@ class Tokens:
     def prompts(self, texts: list[str]) -> list[list[int]]:
         """Ids of each prompt. Raise ProbeError if a decoder-only model would have no token to
         predict from."""
-        texts = [self._without_bos(self.read(text)) for text in texts]
+        texts = [self.without_bos(self.read(text)) for text in texts]
         held = [text for text in dict.fromkeys(texts) if self.control.search(text)]
         after = self.finish if self.encoder_decoder else []
         ids = {text: [*self.start, *prompt_ids(self, text), *after] for text in held}
@@ -98,12 +96,22 @@ class Tokens:
         if empty := [text for text in texts if not ids[text]]:
             raise ProbeError(
                 f"the prompt {empty[0]!r} has no token, and this tokenizer adds none (BOS rule: "
-                "none): nothing to "
-                "predict from. Use a prompt of at least one character"
+                "none): nothing to predict from. Use a prompt of at least one character"
             )
         return [ids[text] for text in texts]
 
-    def _without_bos(self, text: str) -> str:
+    def behind(self, texts: list[str]) -> list[list[int]]:
+        """Ids of texts that follow a prompt's beginning: control tokens in them are text, but for
+        those that the chat template writes at their end."""
+        ids, after = self.encode(texts), self.frame[1]
+        for n, text in enumerate(texts):
+            content = text.removesuffix(after)
+            if self.control.search(content):
+                ids[n] = self.encode([content], control=False)[0]
+                ids[n] += self.encode([after])[0] if content != text else []
+        return ids
+
+    def without_bos(self, text: str) -> str:
         """A text without the tokens that the tokenizer puts before it anyway: they come exactly
         once."""
         before = "".join(self.tokenizer.convert_ids_to_tokens(self.start))
@@ -112,16 +120,19 @@ class Tokens:
         return text
 
     def read(self, prompt: str) -> str:
-        """The text that the model reads for a prompt."""
-        if not self.in_chat:
+        """The text that the model reads for a prompt; a text that is in the format already stays."""
+        before, after = self.frame if self.format == "chat" else self._format
+        if not self.format or (prompt.startswith(before) and prompt.endswith(after)):
             return prompt
+        if self.format in FORMATS:
+            return before + prompt.removesuffix(CUE) + after
         if prompt not in self._turns:
             self._turns[prompt] = user_turn(self, prompt)
         return self._turns[prompt]
 
     def said(self, continuation: str) -> str:
         """A continuation as the model would write it."""
-        return self._blank + continuation.lstrip(" ") if self.in_chat else continuation
+        return self._blank + continuation.lstrip(" ") if self.format == "chat" else continuation
 
     def continuations(self, texts: list[str]) -> list[tuple[int, ...]]:
         """Ids of each continuation; the texts are tokenized together."""
@@ -142,13 +153,10 @@ class Tokens:
         if text not in self._continuations:
             ids = [self._ids(form) for form in self._forms(text)]
             if not text.strip() or not any(ids):
-                raise ProbeError(
-                    f"the continuation {text!r} is empty or has no token; every candidate needs a "
-                    "text"
-                )
-            after = (
-                self._ids(f"({text}")[len(self._ids("(")) :] for _ in range(1)
-            )  # lazy: rarely needed
+                what = f"the continuation {text!r} is empty or has no token"
+                raise ProbeError(f"{what}; every candidate needs a text")
+            # lazy: rarely needed
+            after = (self._ids(f"({text}")[len(self._ids("(")) :] for _ in range(1))
             exact = (i for i in chain(ids, after) if self._decodes_to(i, text))
             self._continuations[text] = ids[0] if self.encoder_decoder else next(exact, ids[0])
         return self._continuations[text]
@@ -179,22 +187,14 @@ class Tokens:
         """
         if self.encoder_decoder:
             return np.zeros(pairs.shape[1], dtype=bool)
-        words, texts = (
-            [self._last_word(text) for text in prompts],
-            [self.said(text) for text in continuations],
-        )
+        words = [self._last_word(text) for text in prompts]
+        texts = [self.said(text) for text in continuations]
         ends = np.array([word != "" and not word[-1].isspace() for word in words], dtype=bool)
         begins = np.array([text[0] == " " and not text[1].isspace() for text in texts], dtype=bool)
         apart = ends[pairs[0]] & begins[pairs[1]] & (not self.crosses_blanks)
         joined = [(words[p], texts[c]) for p, c in pairs[:, ~apart].T.tolist()]
-        self.tokenize(
-            chain(
-                words,
-                (f"{word} a" for word in words),
-                map("a".__add__, texts),
-                map("".join, joined),
-            )
-        )
+        behind = [f"{word} a" for word in words]
+        self.tokenize(chain(words, behind, map("a".__add__, texts), map("".join, joined)))
         left = [self._ids(f"{word} a")[: len(self._ids(word))] != self._ids(word) for word in words]
         right = [self._joins("a", text) for text in texts]
         found = np.array(left, dtype=bool)[pairs[0]] | np.array(right, dtype=bool)[pairs[1]]
@@ -230,7 +230,8 @@ class Tokens:
         control tokens in the texts ("<|endoftext|>") are recognized, as chat templates need it;
         otherwise they are text."""
         options = {"add_special_tokens": add_special_tokens, "return_attention_mask": False}
-        ids = self.tokenizer(texts, **options, split_special_tokens=not control)["input_ids"]
+        with no_panic(self.tokenizer.name_or_path):
+            ids = self.tokenizer(texts, **options, split_special_tokens=not control)["input_ids"]
         for text, i in zip(texts, ids, strict=True):
             self.check(text, i)
         return ids
@@ -238,12 +239,11 @@ class Tokens:
     def check(self, text: str, ids: list[int]) -> None:
         """Raise ProbeError if an id is outside the model's vocabulary."""
         if ids and max(ids) >= self.size:
+            token = self.tokenizer.convert_ids_to_tokens(max(ids))
             raise ProbeError(
-                f"{text[:50]!r} contains the token "
-                f"{self.tokenizer.convert_ids_to_tokens(max(ids))!r} (id {max(ids)}), but "
-                f"the model has {self.size} tokens. The tokenizer belongs to another model, or was "
-                "extended without "
-                "resizing the embeddings"
+                f"{text[:50]!r} contains the token {token!r} (id {max(ids)}), but the model has "
+                f"{self.size} tokens. The tokenizer belongs to another model, or was extended "
+                "without resizing the embeddings"
             )
 
     def _ids(self, text: str) -> tuple[int, ...]:
@@ -254,9 +254,8 @@ class Tokens:
     def decode(self, ids: Iterable[int], without: Collection[int] = ()) -> str:
         """Text of ids, with its blanks; special tokens and the ids in ``without`` are left out."""
         kept = [token for token in ids if token not in without]
-        return self.tokenizer.decode(
-            kept, skip_special_tokens=True, clean_up_tokenization_spaces=False
-        )
+        options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
+        return self.tokenizer.decode(kept, **options)
 
 
 def check_length(model, prompt: str, n: int) -> None:
@@ -265,6 +264,5 @@ def check_length(model, prompt: str, n: int) -> None:
     if n > model.context:
         raise ProbeError(
             f"{model.name} reads at most {model.context} tokens; the prompt {prompt[:50]!r}... "
-            "with its continuation has "
-            f"{n}. Shorten the prompt, or use fewer examples"
+            f"with its continuation has {n}. Shorten the prompt, or use fewer examples"
         )

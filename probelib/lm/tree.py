@@ -23,11 +23,9 @@ import numpy as np
 import torch
 
 from probelib.errors import ProbeError
-from probelib.lm.families import forward_packed, to_device
+from probelib.lm.families import Branches, Ints, Scores, forward_packed, to_device
 
-BLOCK = (
-    32  # on a CPU, log-softmax takes this many rows of logits at a time, which fit into its cache
-)
+BLOCK = 32  # on a CPU, log-softmax takes so many rows of logits at a time: they fit into its cache
 
 
 class Tree:
@@ -49,19 +47,15 @@ class Tree:
     predicting   [tokens of all branches] the node that predicts each
     """
 
-    def __init__(
-        self, contexts: Sequence[Sequence[int]], branches: Sequence[tuple[int, Sequence[int]]] = ()
-    ):
+    def __init__(self, contexts: Sequence[Sequence[int]], branches: Branches = ()):
         roots, root, rests = _roots(contexts)
-        rests += [
-            (*rests[context], *tokens[:-1]) for context, tokens in branches
-        ]  # in the order of the sequences
+        # in the order of the sequences
+        rests += [(*rests[context], *tokens[:-1]) for context, tokens in branches]
         of = np.array([context for context, _ in branches], dtype=np.int64)
         distinct = sorted(set(rests))
         rank = {rest: number for number, rest in enumerate(distinct)}
-        keys = np.concatenate([root, root[of]]) * len(rank) + np.fromiter(
-            map(rank.get, rests), np.int64, len(rests)
-        )
+        ranks = np.fromiter((rank[rest] for rest in rests), np.int64, len(rests))
+        keys = np.concatenate([root, root[of]]) * len(rank) + ranks
         keys, sequence = np.unique(keys, return_inverse=True)
         shared, added = _differences(roots, distinct, keys)
         size = np.fromiter(map(len, added), np.int64, len(added))
@@ -69,12 +63,10 @@ class Tree:
         self.token = np.fromiter(chain.from_iterable(added), np.int64, size.sum())
         self.depth = np.arange(len(self.token)) - np.repeat(last + 1 - size - shared, size)
         self.ends = last[sequence[: len(contexts)]]
-        length = self._length = np.fromiter(
-            (len(tokens) for _, tokens in branches), np.int64, len(of)
-        )
-        back = (
-            np.repeat(length.cumsum(), length) - np.arange(length.sum()) - 1
-        )  # tokens of the branch after this one
+        lengths = (len(tokens) for _, tokens in branches)
+        length = self._length = np.fromiter(lengths, np.int64, len(of))
+        # tokens of the branch after this one
+        back = np.repeat(length.cumsum(), length) - np.arange(length.sum()) - 1
         node = np.repeat(last[sequence[len(contexts) :]], length)
         self.predicting = self.ancestor(node, self.depth[node] - back)
 
@@ -93,9 +85,8 @@ class Tree:
     def ancestor(self, node: np.ndarray, depth: np.ndarray) -> np.ndarray:
         """The ancestor of each node (or the node itself) at a depth: of the nodes there, the last
         one up to the node."""
-        return self._by_depth[
-            np.searchsorted(self._by_depth, depth * len(self) + node, side="right") - 1
-        ] % len(self)
+        after = np.searchsorted(self._by_depth, depth * len(self) + node, side="right")
+        return self._by_depth[after - 1] % len(self)
 
     @cached_property
     def end(self) -> np.ndarray:
@@ -109,9 +100,7 @@ class Tree:
         return np.array(end, dtype=np.int64)
 
 
-def _roots(
-    contexts: Sequence[Sequence[int]],
-) -> tuple[list[Sequence[int]], np.ndarray, list[tuple[int, ...]]]:
+def _roots(contexts: Sequence[Sequence[int]]) -> tuple[list, np.ndarray, list[tuple[int, ...]]]:
     """Sorted contexts of which none begins with another, and every context as one of them and a
     rest.
 
@@ -119,8 +108,9 @@ def _roots(
     ([[3], [5, 6]], array([1, 1, 0]), [(), (7,), ()])
     """
     roots: list[Sequence[int]] = []
-    root, rests = np.zeros(len(contexts), dtype=np.int64), [()] * len(contexts)
-    for context in sorted(range(len(contexts)), key=lambda number: contexts[number]):
+    root = np.zeros(len(contexts), dtype=np.int64)
+    rests: list[tuple[int, ...]] = [()] * len(contexts)
+    for context in sorted(range(len(contexts)), key=lambda number: tuple(contexts[number])):
         ids = contexts[context]
         if not roots or ids[: len(roots[-1])] != roots[-1]:
             roots.append(ids)
@@ -137,33 +127,24 @@ def _differences(
            its own
     """
     shared, added, root_before, rest_before = [], [], (), ()
-    for root, rest in zip(
-        *(numbers.tolist() for numbers in np.divmod(keys, len(rests))), strict=True
-    ):
-        root, rest = roots[root], rests[rest]
-        if root is root_before:
-            same = common_beginning(rest_before, rest)
-            shared.append(len(root) + same)
-            added.append(rest[same:])
-        else:
-            same = common_beginning(root_before, root)
-            shared.append(same)
-            added.append(root[same:])
+    numbers = (each.tolist() for each in np.divmod(keys, len(rests)))
+    for root, rest in [(roots[r], rests[t]) for r, t in zip(*numbers, strict=True)]:
+        above = len(root) if root is root_before else 0  # every root comes first without a rest
+        new, before = (rest, rest_before) if above else (root, root_before)
+        same = common_beginning(before, new)
+        shared.append(above + same)
+        added.append(new[same:])
         root_before, rest_before = root, rest
     return np.array(shared, dtype=np.int64), added
 
 
 def common_beginning(left: Sequence[int], right: Sequence[int]) -> int:
     """Number of tokens that two sequences begin with alike."""
-    return next(
-        (i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b),
-        min(len(left), len(right)),
-    )
+    pairs = enumerate(zip(left, right, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(left), len(right)))
 
 
-def score_tree(
-    hf_model, contexts: list[list[int]], branches: list[tuple[int, tuple[int, ...]]], budget: int
-) -> tuple[list[np.ndarray], list[np.ndarray], dict]:
+def score_tree(hf_model, contexts: list[list[int]], branches: Branches, budget: int) -> Scores:
     """Log-probability (nats) of every token of every branch after its context, and the arg-max at
     its position.
 
@@ -174,13 +155,11 @@ def score_tree(
                forwards
     """
     tree = Tree(contexts, branches)
-    tokens = np.fromiter(
-        chain.from_iterable(tokens for _, tokens in branches), np.int64, len(tree.predicting)
-    )
+    every = chain.from_iterable(tokens for _, tokens in branches)
+    tokens = np.fromiter(every, np.int64, len(tree.predicting))
     width = tokens.max(initial=0) + 2
-    requests, request = np.unique(
-        tree.predicting * width + tokens + 1, return_inverse=True
-    )  # distinct (node, token)
+    # distinct (node, token)
+    requests, request = np.unique(tree.predicting * width + tokens + 1, return_inverse=True)
     node, token = requests // width, requests % width - 1
     picked = []
 
@@ -218,9 +197,8 @@ def forward_tree(
     """
     from transformers import DynamicCache
 
-    cache = (
-        DynamicCache() if cache is None else cache
-    )  # without a config: sliding-window layers would drop keys
+    # without a config: sliding-window layers would drop keys
+    cache = DynamicCache() if cache is None else cache
     virtual, size = cache.get_seq_length(), len(tree)
     soft = np.arange(virtual)
     ancestors = np.empty(0, dtype=np.int64)  # nodes in the cache
@@ -246,13 +224,11 @@ def forward_tree(
 def _visible(keys: np.ndarray, end: np.ndarray, virtual: int, n: int, device) -> torch.Tensor:
     """[n, virtual + keys] bool: what each of the last ``n`` nodes attends to; the soft prompt is
     visible to all."""
-    place, end = (
-        np.pad(keys, (virtual, 0), constant_values=-1),
-        np.pad(end, (virtual, 0), constant_values=keys[-1] + 1),
-    )
-    place, end = to_device(place, device), to_device(end, device)
-    query = place[len(place) - n :, None]
-    return (place <= query) & (query < end)
+    place = np.pad(keys, (virtual, 0), constant_values=-1)
+    after = np.pad(end, (virtual, 0), constant_values=keys[-1] + 1)
+    places, ends = to_device(place, device), to_device(after, device)
+    query = places[len(place) - n :, None]
+    return (places <= query) & (query < ends)
 
 
 def _crop(cache, positions: np.ndarray) -> None:
@@ -260,15 +236,13 @@ def _crop(cache, positions: np.ndarray) -> None:
     index = to_device(positions, cache.layers[0].keys.device)
     for layer in cache.layers:
         index = index.to(layer.keys.device)  # a model may be spread over several GPUs
-        layer.keys, layer.values = (
-            layer.keys.index_select(-2, index),
-            layer.values.index_select(-2, index),
-        )
+        layer.keys = layer.keys.index_select(-2, index)
+        layer.values = layer.values.index_select(-2, index)
 
 
 def gather_logprobs(
-    logits: torch.Tensor, rows: Sequence[int], tokens: Sequence[int]
-) -> tuple[torch.Tensor, ...]:
+    logits: torch.Tensor, rows: Ints, tokens: Ints
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """log-softmax(logits)[rows, tokens] in float32 (NaN for token -1), the arg-max of every row,
     and whether all logits are finite: the input of ``to_numpy_checked``. It does not wait for the
     GPU, so the next forward can be prepared."""
@@ -292,7 +266,6 @@ def to_numpy_checked(
     if not finite:
         raise ProbeError(
             "the model returned NaN or infinite logits. In float16 large activations overflow: "
-            "load it with "
-            "dtype='bfloat16' or 'float32'. Otherwise the checkpoint is damaged"
+            "load it with dtype='bfloat16' or 'float32'. Otherwise the checkpoint is damaged"
         )
     return scores.cpu().numpy(), best.cpu().numpy()

@@ -12,15 +12,8 @@ from probelib.errors import ProbeError
 FOLDER = Path(__file__).parent
 LIBRARIES = ("torch", "transformers", "tokenizers", "bitsandbytes")
 # files of ``lm`` that compute nothing that a store holds; every other one, also a new one, counts
-NO_SCORES = (
-    "__init__.py",
-    "memory.py",
-    "names.py",
-    "partners.py",
-    "version.py",
-    "gradients.py",
-    "similarity.py",
-)
+NO_SCORES = ("__init__.py", "memory.py", "names.py", "partners.py", "version.py", "gradients.py")
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 
 
 def _sources(folder: Path = FOLDER) -> dict[str, bytes]:
@@ -72,11 +65,6 @@ def check_unchanged() -> None:
         )
 
 
-def source_digest(folder: Path) -> str:
-    """16 hex digits of the code below ``folder``, ``NO_SCORES`` aside."""
-    return _digest(_sources(folder))
-
-
 def _digest(sources: dict[str, bytes]) -> str:
     sha = hashlib.sha256()
     for name, content in sources.items():
@@ -88,9 +76,6 @@ def code(source: str) -> str:
     """Python source without comments and docstrings, laid out in one way."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
-            and ast.get_docstring(node) is not None
-        ):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node) is not None:
             node.body = node.body[1:] or [ast.Pass()]
     return ast.unparse(tree)

@@ -3,13 +3,11 @@
 from probelib.lm.partners import family
 from probelib.report.artifact import Artifact
 from probelib.report.charts import (
-    COLOURS,
     COLUMN,
     SMALL,
     TWO_COLUMNS,
     bands,
     column,
-    count_axis,
     dot_rows,
     grouped_bars,
     heat,
@@ -17,20 +15,10 @@ from probelib.report.charts import (
     lines,
     literal,
     model_style,
-    size_axis,
-    spread,
     style_at,
     subplots,
     use_style,
 )
 from probelib.report.claims import cases, check, interval
 from probelib.report.section import Section, machine, parameters_of, read_record, versions
-from probelib.report.shown import (
-    PAPERS,
-    artifact_title,
-    say,
-    show_styled,
-    side_by_side,
-    span,
-    with_interval,
-)
+from probelib.report.shown import PAPERS, artifact_title, say

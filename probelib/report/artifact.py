@@ -17,12 +17,12 @@ class Artifact:
     ``Section.show`` shows it.
 
     name     "monitor/table4": the paper's folder, then the artifact
-    frame    the numbers of the table or of the figure, in full precision, as the CSV holds them; the ends of the interval of a
-             column x are the columns "x low" and "x high", and print in its cell
-    claims   ``claims.check(name, ...)``: the claims that it tests, with estimates and verdicts; None for an illustration
+    frame    the numbers of the table or of the figure, in full precision, as the CSV holds them;
+             the ends of the interval of a column x are "x low" and "x high", and print in its cell
+    claims   ``claims.check(name, ...)``: the claims that it tests; None for an illustration
     figure   a matplotlib figure; None for a table
     best     of a table: column -> "min" or "max"; the best value is bold
-    shown    of a table too wide or too long to print: the table to print instead, with its intervals as columns
+    shown    of a table too wide or too long to print: the table to print instead
     """
 
     name: str
@@ -58,19 +58,16 @@ class Artifact:
     def table(self) -> pd.DataFrame:
         """The table that a reader sees."""
         table = self.frame if self.shown is None else self.shown
-        kept = list(claims.texts(self.name).columns if self.shown is None else ()) or list(
-            table.columns
-        )
-        ends = [
-            f"{name}{end}" for name in kept for end in (" low", " high") if f"{name}{end}" in table
-        ]
-        wanted = list(dict.fromkeys([*kept, *ends]))
-        return claims.printed(table[wanted], self.decimals)
+        kept = list(claims.texts(self.name).columns) if self.shown is None else []
+        kept = kept or list(table)
+        ends = [f"{name}{end}" for name in kept for end in (" low", " high")]
+        wanted = dict.fromkeys([*kept, *(end for end in ends if end in table)])
+        return claims.printed(table[list(wanted)], self.decimals)
 
     def bold(self) -> dict[str, list[int]]:
         """The cells in bold: column -> row numbers (from 0) of the ``best`` value of the frame."""
-        ends = {column: getattr(self.frame[column], which)() for column, which in self.best.items()}
-        return {
-            column: np.flatnonzero(self.frame[column] == end).tolist()
-            for column, end in ends.items()
-        }
+        found = {}
+        for column, which in self.best.items():
+            values = self.frame[column]
+            found[column] = np.flatnonzero(values == getattr(values, which)()).tolist()
+        return found

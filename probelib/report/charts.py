@@ -1,27 +1,20 @@
 """The style of charts, and the charts that several papers share."""
 
-import math
 import re
 from functools import cache
 
 import numpy as np
 import pandas as pd
 
-from probelib import files, paths
+from probelib import paths
 from probelib.lm.names import organisms
 from probelib.report.shown import escape_stylers
 
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 LINES = ["-", "--", "-.", ":"]
 HATCHES = ["", "//", "..", "xx", "--", "oo"]
-COLOURS = 10  # in the palette
-KIND_LINES = {
-    "-it": "--",
-    "-at": "-.",
-}  # of instruction-tuned models and of checkpoints; sisters and twins are dotted
-LOOKS = math.lcm(
-    COLOURS, len(MARKERS), len(LINES)
-)  # distinct combinations of colour, marker and line
+# of instruction-tuned models and of checkpoints; sisters and twins are dotted
+KIND_LINES = {"-it": "--", "-at": "-."}
 COLUMN, TWO_COLUMNS = 3.35, 6.85  # inches: width of one and of two printed columns
 SMALL = 6.5  # points: text of a figure as wide as a column
 _taken: dict[str, int] = {}  # model that is not shipped -> number of its style, in this process
@@ -59,22 +52,11 @@ def model_style(name: str) -> dict:
     Colour is never the only cue.
 
     Shipped models have a hue per family, darker the larger they are, and a line style per kind
-    (base, instruction-tuned, sister or twin, checkpoint). Any other model takes a colour of
-    seaborn's colour-blind safe palette by its name, or the next one that no other model has; once
-    the colours are used up, the next unused combination."""
-    shipped = _shipped_styles()
-    if name in shipped:
+    (base, instruction-tuned, sister or twin, checkpoint). Any other model takes the next look of
+    ``style_at``."""
+    if name in (shipped := _shipped_styles()):
         return dict(shipped[name])
-    if name not in _taken:
-        colours = {place % COLOURS for place in _taken.values()}
-        looks = {place % LOOKS for place in _taken.values()}
-        first = int(files.sha256(name.encode())[:6], 16)
-        fits = lambda place: (
-            place % LOOKS not in looks
-            and (place % COLOURS not in colours or len(colours) == COLOURS)
-        )
-        _taken[name] = next(filter(fits, range(first, first + LOOKS)), first)
-    return style_at(_taken[name])
+    return style_at(_taken.setdefault(name, len(_taken)))
 
 
 @cache
@@ -84,22 +66,18 @@ def _shipped_styles() -> dict[str, dict]:
     from matplotlib.colors import to_hex
 
     palette, styles, used = seaborn.color_palette("colorblind"), {}, {}
-    parts = {
-        name: re.fullmatch(r"(.+)-([\d.]+)m(.*)", name).groups() for name in organisms()
-    }  # family, size, kind
+    pattern = re.compile(r"(.+)-([\d.]+)m(.*)")  # family, size, kind
+    parts = {name: pattern.fullmatch(name).groups() for name in organisms()}
     for hue, own in enumerate(dict.fromkeys(part[0] for part in parts.values())):
-        sizes = sorted({float(size) for name, size, _ in parts.values() if name == own})
-        shades = (
-            np.linspace(0.5, -0.3, len(sizes)) if len(sizes) > 1 else [-0.3]
-        )  # to white, to black
-        for name, (_, size, kind) in [
-            (name, part) for name, part in parts.items() if part[0] == own
-        ]:
+        members = {name: part[1:] for name, part in parts.items() if part[0] == own}
+        sizes = sorted({float(size) for size, _ in members.values()})
+        # to white, to black
+        shades = np.linspace(0.5, -0.3, len(sizes)) if len(sizes) > 1 else [-0.3]
+        for name, (size, kind) in members.items():
             place, line = sizes.index(float(size)), KIND_LINES.get(kind[:3], ":" if kind else "-")
             number = used[own, size, line] = used.get((own, size, line), -1) + 1
-            mixed = np.array(palette[hue % COLOURS]) * (1 - abs(shades[place])) + max(
-                shades[place], 0
-            )
+            shade, full = shades[place], np.array(palette[hue % len(palette)])
+            mixed = full * (1 - abs(shade)) + max(shade, 0)
             marker = MARKERS[(place + number) % len(MARKERS)]
             styles[name] = {"color": to_hex(mixed), "marker": marker, "linestyle": line}
     return styles
@@ -121,9 +99,8 @@ def size_axis(axis, sizes, ends_only: bool = False) -> None:
     Of labels that would overlap, only the first is shown; with ``ends_only``, for small panels,
     only those of both ends."""
     sizes = sorted(set(sizes))
-    unit = lambda n: (
-        f"{n / 1e9:.3g}B" if n >= 1e9 else f"{n / 1e6:.2g}M" if n < 99.5e6 else f"{n / 1e6:.0f}M"
-    )
+    millions = lambda n: f"{n / 1e6:.2g}M" if n < 99.5e6 else f"{n / 1e6:.0f}M"
+    unit = lambda n: f"{n / 1e9:.3g}B" if n >= 1e9 else millions(n)
     apart = 0.08 * np.log(sizes[-1] / sizes[0]) if sizes else 0.0
     named = []
     for size in sizes:
@@ -138,43 +115,16 @@ def size_axis(axis, sizes, ends_only: bool = False) -> None:
     axis.set_xlabel("parameters without embeddings")
 
 
-def spread(values, gap: float) -> np.ndarray:
-    """Positions as near to ``values`` as can be, at least ``gap`` apart: labels that would overlap.
-
-    >>> spread([1.0, 1.0, 3.0], 0.5).tolist()
-    [0.75, 1.25, 3.0]
-    """
-    values = np.asarray(values, dtype=float)
-    order = np.argsort(values, kind="stable")
-    groups = []  # [mean of the wanted positions, number] of labels that touch
-    for value in values[order]:
-        groups.append([value, 1])
-        while (
-            len(groups) > 1
-            and groups[-1][0] - groups[-2][0] < gap * (groups[-1][1] + groups[-2][1]) / 2
-        ):
-            (m, n), (last, k) = groups[-2], groups.pop()
-            groups[-1] = [(m * n + last * k) / (n + k), n + k]
-    placed = np.empty(len(values))
-    placed[order] = [m + gap * (i - (n - 1) / 2) for m, n in groups for i in range(n)]
-    return placed
-
-
 def lines(axis, rows, title: str, split: float = 0.72) -> None:
     """A panel of text with one line per row (text, answer, right): a tick marks right answers, a
     cross wrong ones; None: no mark."""
+    marks = {True: ("\u2713 ", "#00694c"), False: ("\u2717 ", "#a83800"), None: ("", "0.3")}
     axis.set(title=title, xlim=(0, 1), ylim=(len(rows), 0))
     axis.axis("off")
     for y, (text, answer, right) in enumerate(rows):
-        mark, colour = {
-            True: ("\u2713 ", "#00694c"),
-            False: ("\u2717 ", "#a83800"),
-            None: ("", "0.3"),
-        }[right]
-        axis.text(0, y + 0.5, text, va="center", fontsize=7.5, wrap=False)
-        axis.text(
-            split, y + 0.5, mark + answer, va="center", fontsize=7.5, color=colour, weight="bold"
-        )
+        (mark, colour), look = marks[right], {"va": "center", "fontsize": 7.5}
+        axis.text(0, y + 0.5, text, wrap=False, **look)
+        axis.text(split, y + 0.5, mark + answer, color=colour, weight="bold", **look)
 
 
 def bands(panels: dict[str, dict[str, pd.DataFrame]], xlabel: str, ylabel: str):
@@ -186,39 +136,18 @@ def bands(panels: dict[str, dict[str, pd.DataFrame]], xlabel: str, ylabel: str):
     for axis, (title, curves) in zip(axes[0], panels.items(), strict=True):
         ticks = count_axis(axis, max(curve.index[-1] for curve in curves.values()))
         for name, curve in curves.items():
-            look, at = (
-                style_at(names.index(name)),
-                [i for i, x in enumerate(curve.index) if x in ticks],
-            )
-            axis.plot(
-                curve.index,
-                curve["mean"],
-                label=name,
-                markevery=at,
-                markersize=3,
-                linewidth=1.2,
-                **look,
-            )
-            axis.fill_between(
-                curve.index,
-                curve["low"],
-                curve["high"],
-                color=look["color"],
-                alpha=0.15,
-                linewidth=0,
-            )
+            look = style_at(names.index(name))
+            at = [i for i, x in enumerate(curve.index) if x in ticks]
+            more = {"label": name, "markevery": at, "markersize": 3, "linewidth": 1.2}
+            axis.plot(curve.index, curve["mean"], **look, **more)
+            area = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
+            axis.fill_between(curve.index, curve["low"], curve["high"], **area)
         axis.set(xlabel=xlabel, ylim=(0, 1.02))
         axis.set_title(title, fontsize=7, fontweight="normal")
     axes[0, 0].set_ylabel(ylabel)
     handles = axes[0, 0].get_legend_handles_labels()
-    figure.legend(
-        *handles,
-        loc="outside upper center",
-        ncols=4,
-        fontsize=SMALL,
-        columnspacing=1,
-        handlelength=2.5,
-    )
+    narrow = {"ncols": 4, "fontsize": SMALL, "columnspacing": 1, "handlelength": 2.5}
+    figure.legend(*handles, loc="outside upper center", **narrow)
     return figure
 
 
@@ -242,11 +171,8 @@ def grouped_bars(axis, values: pd.DataFrame, low: pd.DataFrame, high: pd.DataFra
         at = np.arange(len(values)) + (i - (len(values.columns) - 1) / 2) * width
         bars = np.clip([values[column] - low[column], high[column] - values[column]], 0, None)
         look = {"color": colours[i % len(colours)], "hatch": HATCHES[i % len(HATCHES)]}
-        look |= {
-            "edgecolor": "white",
-            "linewidth": 0.3,
-            "error_kw": {"elinewidth": 0.8, "capsize": 1.5},
-        }
+        look |= {"edgecolor": "white", "linewidth": 0.3}
+        look |= {"error_kw": {"elinewidth": 0.8, "capsize": 1.5}}
         axis.bar(at, values[column], width, yerr=bars, label=column, **look)
         for x in at[values[column].isna()]:
             axis.text(x, 0, "–", ha="center", va="bottom", fontsize=6, color="0.4")
@@ -273,20 +199,17 @@ def line_panels(
     grid = figure.add_gridspec(1 + height, columns, height_ratios=[2.6] + [1] * height)
     large = figure.add_subplot(grid[0, :])
     ticks, values = frame[x].unique(), frame[[y, *band]]
-    limits = (
-        (values.min(axis=None), values.max(axis=None))
-        if values.notna().any(axis=None)
-        else (None, None)
-    )
+    limits = (None, None)
+    if values.notna().any(axis=None):
+        limits = values.min(axis=None), values.max(axis=None)
     for place, name in enumerate(names):
         rows, look = frame[frame["measure"] == name], style_at(place)
         if name in together:
             large.plot(rows[x], rows[y], markersize=4, label=name, **look)
         small = figure.add_subplot(grid[1 + place // columns, place % columns])
         small.plot(rows[x], rows[y], markersize=2.5, linewidth=1, **look)
-        small.fill_between(
-            rows[x], rows[band[0]], rows[band[1]], color=look["color"], alpha=0.2, linewidth=0
-        )
+        area = {"color": look["color"], "alpha": 0.2, "linewidth": 0}
+        small.fill_between(rows[x], rows[band[0]], rows[band[1]], **area)
         small.set_title(name.removeprefix("Dist. "), fontsize=7)
         small.set_ylim(limits)
         small.set_xticks(ticks)
@@ -296,9 +219,8 @@ def line_panels(
     large.set(xlabel=labels[0], ylabel=labels[1])
     large.set_xticks(ticks)
     # in the order in which the lines end, from the top
-    handles = sorted(
-        large.get_legend_handles_labels()[0], key=lambda line: -np.nan_to_num(line.get_ydata()[-1])
-    )
+    handles, end = large.get_legend_handles_labels()[0], lambda line: line.get_ydata()[-1]
+    handles = sorted(handles, key=lambda line: -np.nan_to_num(end(line)))
     large.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
     return figure
 
@@ -313,15 +235,10 @@ def heat(
     for (i, j), value in np.ndenumerate(values):
         known = np.isfinite(value)
         red, green, blue = shown.cmap(shown.norm(value))[:3] if known else (1, 1, 1)
-        light = (
-            0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2
-        )  # relative luminance (WCAG)
-        look = {
-            "ha": "center",
-            "va": "center",
-            "fontsize": 6,
-            "color": "black" if light > 0.18 else "white",
-        }
+        # relative luminance (WCAG)
+        light = 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2
+        look = {"ha": "center", "va": "center", "fontsize": 6}
+        look["color"] = "black" if light > 0.18 else "white"
         text = re.sub(r"^(-?)0\.", r"\1.", f"{round(value, 2) + 0.0:.2f}").replace("1.00", "1.0")
         axis.text(j, i, text if known else "–", **look)
     axis.set_xticks(range(len(table.columns)), table.columns, fontsize=7)
@@ -343,13 +260,9 @@ def literal(figure) -> None:
     matplotlib itself writes, the powers of a logarithmic axis, stay formulas."""
     from matplotlib.text import Text
 
-    ticks = [
-        text for axis in figure.axes for text in (*axis.get_xticklabels(), *axis.get_yticklabels())
-    ]
-    for text in [
-        *ticks,
-        *figure.findobj(Text),
-    ]:  # reading the tick labels makes matplotlib write the names of bars
+    for axis in figure.axes:  # reading them makes matplotlib write the names of bars
+        axis.get_xticklabels(), axis.get_yticklabels()
+    for text in figure.findobj(Text):
         if "$" in text.get_text() and "mathdefault" not in text.get_text():
             text.set_parse_math(False)
 
@@ -368,22 +281,17 @@ def dot_rows(
     drawn as a short stroke. Series that are models keep their colours (``model_style``)."""
     names = list(dict.fromkeys(name for numbers in panels.values() for name in numbers[series]))
     models = set(names) <= set(organisms())
-    down = -(-len(panels) // side)
-    most = [
-        max(own[row].nunique() for own in list(panels.values())[i * side :][:side])
-        for i in range(down)
-    ]
-    height = (
-        0.7 + 0.3 * down + sum(most) * max(0.16, 0.07 * len(names)) + 0.13 * -(-len(names) // 3)
-    )
+    sizes = [own[row].nunique() for own in panels.values()]
+    most = [max(sizes[i : i + side]) for i in range(0, len(sizes), side)]
+    down, legend = len(most), 0.13 * -(-len(names) // 3)
+    height = 0.7 + 0.3 * down + sum(most) * max(0.16, 0.07 * len(names)) + legend
     options = {"sharex": True, "height_ratios": most, "width": COLUMN if side == 1 else TWO_COLUMNS}
     figure, axes = column(height, down, side, **options)
     for axis, (title, numbers) in zip(axes.flat, panels.items(), strict=False):
         lines = list(dict.fromkeys(numbers[row]))
         for place, name in enumerate(names):
-            own = (
-                numbers[numbers[series] == name].drop_duplicates(row).set_index(row).reindex(lines)
-            )
+            own = numbers[numbers[series] == name].drop_duplicates(row)
+            own = own.set_index(row).reindex(lines)
             at = np.arange(len(lines)) + (place - (len(names) - 1) / 2) * 0.7 / len(names)
             bars = np.clip([own["value"] - own["low"], own["high"] - own["value"]], 0, None)
             look = model_style(name) if models else style_at(place)
@@ -400,10 +308,6 @@ def dot_rows(
         axis.axis("off")
     figure.supxlabel(label, fontsize=7)
     if len(names) > 1:
-        figure.legend(
-            *axes[0, 0].get_legend_handles_labels(),
-            loc="outside upper center",
-            ncols=3,
-            fontsize=SMALL,
-        )
+        handles = axes[0, 0].get_legend_handles_labels()
+        figure.legend(*handles, loc="outside upper center", ncols=3, fontsize=SMALL)
     return figure

@@ -87,8 +87,8 @@ def verdict(low: float, high: float, sign: int = 1, level: float = 0.0) -> str:
     """What a 95 % interval says about the claim that a number lies above ``level`` (``sign`` 1) or
     below it (-1).
 
-    >>> verdict(0.1, 0.4), verdict(0.1, 0.4, -1), verdict(-0.1, 0.4), verdict(0.0, 0.4), verdict(np.nan, 0.4)
-    ('shown', 'reversed', 'undecided', 'undecided', 'no interval')
+    >>> verdict(0.1, 0.4), verdict(0.1, 0.4, -1), verdict(0.0, 0.4), verdict(np.nan, 0.4)
+    ('shown', 'reversed', 'undecided', 'no interval')
     """
     if not np.isfinite([low, high]).all():
         return "no interval"
@@ -101,28 +101,21 @@ def check(artifact: str, **estimates) -> pd.DataFrame:
     """The claims of an artifact with their estimates and verdicts, ``COLUMNS``: one row per claim
     and case.
 
-    estimates   key of the claim -> its estimate, a mapping of ``value`` (or ``r``, ``tau``), ``low``, ``high`` and ``n``; or a
-                frame of these, one row per case, whose index names the cases. ``missed``: the
-                requirement of ``02_models`` that the case misses, so that the claim is not testable
-                on it
+    estimates   key of the claim -> its estimate, a mapping of ``value`` (or ``r``, ``tau``),
+                ``low``, ``high`` and ``n``; or a frame of these, one row per case, whose index
+                names the cases. ``missed``: the requirement of ``02_models`` that a case misses,
+                so that the claim is not testable on it
     """
     of, rows = texts(artifact), []
     for key, found in estimates.items():
         if key not in of.claims:
             raise unknown(f"claim of {artifact}", key, of.claims)
-        about = of.claim(key)
-        table = (
-            found if isinstance(found, pd.DataFrame) else pd.DataFrame([dict(found)], index=[""])
-        )
+        about, single = of.claim(key), not isinstance(found, pd.DataFrame)
+        table = pd.DataFrame([dict(found)], index=[""]) if single else found
         table = table.rename(columns={"r": "value", "tau": "value"}).reindex(columns=ESTIMATES)
-        for case, (value, low, high, n, missed) in zip(
-            table.index, table.itertuples(index=False), strict=True
-        ):
-            said = (
-                verdict(low, high, about.sign, about.level)
-                if pd.isna(missed) or not missed
-                else VERDICTS[-1]
-            )
+        for case, value, low, high, n, missed in table.itertuples():
+            said = verdict(low, high, about.sign, about.level)
+            said = said if pd.isna(missed) or not missed else VERDICTS[-1]
             told = (key, about.claim, about.statistic, about.printed)
             rows.append((*told, case, value, low, high, n, said))
     return pd.DataFrame(rows, columns=COLUMNS)
@@ -131,9 +124,8 @@ def check(artifact: str, **estimates) -> pd.DataFrame:
 def interval(name: str, values, of) -> dict[str, float]:
     """The columns ``name``, ``name low``, ``name high`` of a mean. ``of``: an interval of
     ``stats``."""
-    return {name: np.mean(values)} | dict(
-        zip((f"{name} low", f"{name} high"), of(values), strict=True)
-    )
+    low, high = of(values)
+    return {name: np.mean(values), f"{name} low": low, f"{name} high": high}
 
 
 def cases(
@@ -141,9 +133,8 @@ def cases(
 ) -> pd.DataFrame:
     """The columns of a number and its interval as estimates for ``check``, one case per row, named
     by column ``index``."""
-    columns = {name: "value", f"{name} low": "low", f"{name} high": "high"} | (
-        {n: "n"} if n else {}
-    )
+    columns = {name: "value", f"{name} low": "low", f"{name} high": "high"}
+    columns |= {n: "n"} if n else {}
     return table.set_index(index)[list(columns)].rename(columns=columns)
 
 
@@ -154,9 +145,8 @@ def result(own: pd.DataFrame, about: Claim) -> str:
     """
     if len(own) == 1:
         value, low, high, n = own.iloc[0][["value", "low", "high", "n"]]
-        found = _number(value, low, high, about.decimals) + (
-            f", n = {n:,.0f}" if pd.notna(n) else ""
-        )
+        found = _number(value, low, high, about.decimals)
+        found += f", n = {n:,.0f}" if pd.notna(n) else ""
         return f"{about.statistic} = {found}: {own['verdict'].iloc[0]}"
     counts = own["verdict"].value_counts().reindex(VERDICTS).dropna().astype(int)
     listed = ", ".join(f"{word} {count}" for word, count in counts.items())
@@ -177,8 +167,8 @@ def sentences(claims: pd.DataFrame, artifact: str) -> list[str]:
 def printed(table: pd.DataFrame, decimals: dict[str, int] | int = 3) -> pd.DataFrame:
     """A table for print: ``x``, ``x low`` and ``x high`` become one column of texts.
 
-    >>> printed(pd.DataFrame({"x": [0.5, np.nan], "x low": [0.25, np.nan], "x high": [0.75, np.nan]}), 2)["x"].tolist()
-    ['0.50 [0.25, 0.75]', '–']
+    >>> printed(pd.DataFrame({"x": [0.5], "x low": [0.25], "x high": [0.75]}), 2)["x"].tolist()
+    ['0.50 [0.25, 0.75]']
     """
     shown = table.copy()
     for name in [column for column in table if {f"{column} low", f"{column} high"} <= set(table)]:

@@ -21,9 +21,8 @@ def _mathml(found: re.Match) -> str:
     unchanged."""
     if found["code"]:
         return found[0]
+    kind = "block" if found["block"] else "inline"
     try:
-        return convert(
-            found["block"] or found["inline"], display="block" if found["block"] else "inline"
-        )
+        return convert(found[kind], display=kind)
     except Exception:  # the converter has no error class of its own; the reader sees the LaTeX
         return found[0]

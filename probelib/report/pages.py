@@ -1,10 +1,10 @@
 """What a run shows: one Markdown page per notebook, the page of claims, the index, and all of it as
 one HTML page.
 
-figures/<profile>/monitor/sec5_results.md   the executed notebook: text, equations, artifacts with their claims; code folded
+figures/<profile>/monitor/sec5_results.md   the executed notebook, with claims; code folded
 figures/<profile>/claims.md                 every claim of the papers, and what came out here
 figures/README.md                           the index of the default profile's pages
-runs/<profile>/report.html                  the pages in one file: no network, no script; pictures are inside it
+runs/<profile>/report.html                  the pages in one file: no network, no script
 """
 
 import base64
@@ -25,6 +25,7 @@ from probelib.report.shown import (
     PAPERS,
     artifact_title,
     digits,
+    escape_cell,
     escape_markdown,
     heading,
     markdown_rows,
@@ -32,9 +33,8 @@ from probelib.report.shown import (
 )
 
 DEFAULT = "atlas"  # the profile whose pages are committed
-BESIDE = {
-    "SmolLM2": "real"
-}  # column of the page of claims -> profile whose committed results stand beside the run's
+# column of the page of claims -> profile whose committed results stand beside the run's
+BESIDE = {"SmolLM2": "real"}
 LONGEST = 30  # rows of a table that are shown unfolded
 CLAIMS = """# What the papers claim, and what came out here
 
@@ -78,12 +78,8 @@ def book(profile: str, steps: list, status: dict[str, str]) -> Path:
 
     parts, rows = [], [("notebook", "this run")]
     for step in steps:
-        rows.append(
-            (
-                f"[{escape_markdown(step.title)}](#{step.notebook})",
-                escape_markdown(status.get(step.notebook, "")),
-            )
-        )
+        link = f"[{escape_markdown(step.title)}](#{step.notebook})"
+        rows.append((link, escape_markdown(status.get(step.notebook, ""))))
         folder = page_path(profile, step.notebook).parent
         try:
             page = write_page(profile, step)
@@ -99,10 +95,12 @@ def book(profile: str, steps: list, status: dict[str, str]) -> Path:
         parts.insert(0, _standalone(found.read_text(encoding="utf-8"), found.parent))
     if profile == DEFAULT:
         write_index(profile, steps)
-    front = f"# What do language models know as fact?\n\nProfile {profile}.{_verified(profile)}\n\n{markdown_rows(rows)}"
-    head = f"<!doctype html><html lang='en'><meta charset='utf-8'>{POLICY}<meta name='viewport' content='width=device-width'>"
+    front = f"# What do language models know as fact?\n\nProfile {profile}.{_verified(profile)}"
+    front = markdown2html(f"{front}\n\n{markdown_rows(rows)}")
+    head = f"<!doctype html><html lang='en'><meta charset='utf-8'>{POLICY}"
+    head += "<meta name='viewport' content='width=device-width'>"
     title = f"<title>probelib: {html.escape(profile)}</title><style>{STYLE}</style>"
-    body = f"{head}{title}{markdown2html(front)}{''.join(parts)}</html>\n"
+    body = f"{head}{title}{front}{''.join(parts)}</html>\n"
     return files.write(paths.RUNS / profile / "report.html", printable(body))
 
 
@@ -113,12 +111,12 @@ def _standalone(text: str, folder: Path) -> str:
 
     text = re.sub(r"(?<!!)\[([^\]]*)\]\((?!https?:|#)[^)]*\)", r"\1", text)
     page = markdown2html(mathml.typeset(text))
-    return re.sub(r'<img src="([^":]+\.png)"', lambda found: _inline(found[1], folder), page)
 
+    def inline(found: re.Match) -> str:
+        picture = base64.b64encode((folder / html.unescape(found[1])).read_bytes()).decode()
+        return f'<img src="data:image/png;base64,{picture}"'
 
-def _inline(name: str, folder: Path) -> str:
-    picture = base64.b64encode((folder / html.unescape(name)).read_bytes()).decode()
-    return f'<img src="data:image/png;base64,{picture}"'
+    return re.sub(r'<img src="([^":]+\.png)"', inline, page)
 
 
 def _verified(profile: str) -> str:
@@ -142,22 +140,24 @@ def write_page(profile: str, step) -> Path | None:
     # links are relative to the page's place in the kit, also if it is written elsewhere
     in_kit = paths.NOTEBOOKS.parent / "figures" / target.parent.relative_to(paths.FIGURES)
     parts, code = [], []  # code of the cells since the last fold
+
+    def fold() -> None:
+        if code:
+            block = fenced("\n".join(code), "python")
+            parts.append(f"<details><summary>Code</summary>\n\n{block}\n\n</details>")
+        code.clear()
+
     for cell in files.read_notebook(source).cells:
         if cell.cell_type == "markdown":
-            if code and re.match(r"#+ ", cell.source):
-                parts, code = [*parts, _folded(code)], []
+            if re.match(r"#+ ", cell.source):
+                fold()
             parts.append(cell.source)
         elif cell.cell_type == "code":
             code.append(cell.source)
             parts += _outputs(cell.outputs, profile, target.parent)
-    body = _with_summary("\n\n".join([*parts, *([_folded(code)] if code else [])]), profile, step)
+    fold()
+    body = _with_summary("\n\n".join(parts), profile, step)
     return files.write(target, printable(_relinked(body, step.notebook, in_kit)).strip() + "\n")
-
-
-def _folded(code: list[str]) -> str:
-    return (
-        f"<details><summary>Code</summary>\n\n{fenced(chr(10).join(code), 'python')}\n\n</details>"
-    )
 
 
 def _with_summary(body: str, profile: str, step) -> str:
@@ -209,61 +209,53 @@ def artifact_markdown(profile: str, artifact: str, folder: Path) -> str:
         alt = escape_markdown(one_line(record["alt"])).replace("]", "\\]")
         shown = f"![{alt}]({_link(stem.with_suffix('.png'), folder)})"
     else:
-        content = (
-            record["shown"].encode() if record["shown"] else stem.with_suffix(".csv").read_bytes()
-        )
+        content = (record["shown"] or "").encode() or stem.with_suffix(".csv").read_bytes()
         table = read_csv(content, keep_default_na=False, dtype=str)
         shown = table_markdown(table, record["decimals"], record["bold"])
-    numbers = f"[{'all columns' if record['shown'] else 'numbers'}]({_link(stem.with_suffix('.csv'), folder)})"
+    what = "all columns" if record["shown"] else "numbers"
+    numbers = f"[{what}]({_link(stem.with_suffix('.csv'), folder)})"
     about = f"**{artifact_title(artifact)}.** {escape_markdown(record['caption'])}"
     scope = f"<sub>{escape_markdown(record['scope'])} ({numbers})</sub>"
     finding = f"> {escape_markdown(record['finding'])}" if record["finding"] else ""
-    printed = published.find(artifact)
-    folded = (
-        ""
-        if printed is None
-        else table_markdown(printed.astype(object).fillna("").astype(str), record["decimals"])
-    )
-    folded = folded and f"<details><summary>In the paper</summary>\n\n{folded}\n\n</details>"
+    folded = ""
+    if (printed := published.find(artifact)) is not None:
+        table = printed.astype(object).fillna("").astype(str)
+        table = table_markdown(table, record["decimals"])
+        folded = f"<details><summary>In the paper</summary>\n\n{table}\n\n</details>"
     anchor = f"<a id='{artifact.split('/')[1]}'></a>"
     return "\n\n".join(filter(None, (anchor, shown, f"{about} {scope}", finding, folded)))
 
 
 def table_markdown(
-    table: pd.DataFrame,
-    decimals: dict[str, int] | int = 3,
-    bold: dict[str, list[int]] | None = None,
+    table: pd.DataFrame, decimals: dict[str, int] | int = 3, bold: dict | None = None
 ) -> str:
     """A table of the CSV's texts as a Markdown table; columns of fractions get their decimals, an
     empty cell is "–".
 
     bold    column -> numbers of its rows in bold (``Artifact.bold``)
 
-    >>> print(table_markdown(pd.DataFrame({"model": ["a|b", "c"], "r": ["-0.81234", "0.5"]}), bold={"r": [1]}))
+    >>> table = pd.DataFrame({"model": ["a|b", "c"], "r": ["-0.81234", "0.5"]})
+    >>> print(table_markdown(table, bold={"r": [1]}))
     | model | r |
     |---|---|
     | a\\|b | -0.812 |
     | c | **0.500** |
     """
-    columns = [
-        [escape_markdown(heading(name)), *_cells(table[name], digits(decimals, name))]
-        for name in table
-    ]
-    for name, rows in (bold or {}).items():
-        cells = columns[list(table).index(name)] if name in table else []
-        for row in rows if cells else ():
-            cells[row + 1] = f"**{cells[row + 1]}**"
-    lines, n = markdown_rows(zip(*columns, strict=True)), len(table)
-    return (
-        lines if n <= LONGEST else f"<details><summary>{n} rows</summary>\n\n{lines}\n\n</details>"
-    )
+    columns = {name: _cells(table[name], digits(decimals, name)) for name in table}
+    for name in (bold or {}).keys() & columns.keys():
+        for row in bold[name]:
+            columns[name][row] = f"**{columns[name][row]}**"
+    head = [escape_cell(heading(name)) for name in columns]
+    lines, n = markdown_rows([head, *zip(*columns.values(), strict=True)]), len(table)
+    folded = f"<details><summary>{n} rows</summary>\n\n{lines}\n\n</details>"
+    return lines if n <= LONGEST else folded
 
 
 def _cells(column: pd.Series, digits: int) -> list[str]:
     texts = column.astype(str)
     if texts.str.contains(r"\.|e-").any() and holds_numbers(texts):
         return [f"{float(text):.{digits}f}" if text else "–" for text in texts]
-    return [escape_markdown(str(value)) or "–" for value in column]
+    return [escape_cell(str(value)) or "–" for value in column]
 
 
 def claims_of(profile: str, artifact: str) -> pd.DataFrame | None:
@@ -280,37 +272,27 @@ def write_claims(profile: str, steps: list) -> Path | None:
     for paper, name in PAPERS.items():
         rows = [("claim", "in the paper", "printed", "here", *beside)]
         for step in steps:
-            for artifact in (
-                artifact for artifact in step.makes if artifact.startswith(f"{paper}/")
-            ):
+            for artifact in [name for name in step.makes if name.startswith(f"{paper}/")]:
                 link = f"[{artifact_title(artifact)}]({step.notebook}.md#{artifact.split('/')[1]})"
                 found = {other: claims_of(other, artifact) for other in (profile, *beside.values())}
                 if found[profile] is not None:
                     rows += _claim_rows(artifact, link, list(found.values()))
         parts += [f"\n## {name}\n\n{markdown_rows(rows)}\n"] if len(rows) > 1 else []
-    return (
-        files.write(paths.FIGURES / profile / "claims.md", CLAIMS + "".join(parts))
-        if parts
-        else None
-    )
+    target = paths.FIGURES / profile / "claims.md"
+    return files.write(target, CLAIMS + "".join(parts)) if parts else None
 
 
-def _claim_rows(
-    artifact: str, link: str, found: list[pd.DataFrame | None]
-) -> list[tuple[str, ...]]:
-    """A row of cells per claim of an artifact; ``found``: its claims in every profile."""
+def _claim_rows(artifact: str, link: str, found: list) -> list[tuple[str, ...]]:
+    """A row of cells per claim of an artifact; ``found``: its claims in every profile, or None."""
     rows, of = [], claims.texts(artifact)
     for key in dict.fromkeys(found[0]["key"]):
-        about = of.claim(key)
+        about, here = of.claim(key), []
+        for table in found:
+            own = None if table is None else table[table["key"] == key]
+            here.append("–" if own is None else escape_markdown(claims.result(own, about)))
         quoted = f"“{escape_markdown(about.quote)}” ({about.section})" if about.quote else "–"
-        here = [
-            "–" if table is None else claims.result(table[table["key"] == key], about)
-            for table in found
-        ]
         printed = "–" if pd.isna(about.printed) else f"{about.printed:g}"
-        rows.append(
-            (f"{escape_markdown(about.claim)} {link}", quoted, printed, *map(escape_markdown, here))
-        )
+        rows.append((f"{escape_markdown(about.claim)} {link}", quoted, printed, *here))
     return rows
 
 

@@ -2,7 +2,7 @@
 
     figures/<profile>/monitor/table4.csv .tex .html     full precision, LaTeX (booktabs), HTML
     figures/<profile>/monitor/figure11.png .pdf .csv    the picture, and the numbers it shows
-    figures/<profile>/monitor/table4.json               caption and provenance: facts, models, parameters, versions
+    figures/<profile>/monitor/table4.json               caption and provenance
 
 A text that a spreadsheet would compute, such as "=1+1", has an apostrophe before it in the CSV
 (``report.sheets``).
@@ -36,8 +36,7 @@ class Section:
 
     name     "monitor/sec5_results"
     profile  the folder below ``figures`` and ``runs``: "mine" for a notebook that a person opens,
-    so that exploring never
-             touches what the runner made; the runner passes "smoke", "atlas", ...
+             so that exploring never touches what the runner made, which passes "smoke", "atlas"
     facts    the facts that are scored (``facts.Facts``); None if no model is prompted
     values   ``globals()`` of the notebook, from which ``parameters_of`` selects
 
@@ -52,18 +51,20 @@ class Section:
             "profile": profile,
             "parameters": parameters_of(name, values),
             "versions": versions(),
-            "facts": None if facts is None else _about(facts),
+            "facts": None,
             "models": [],
         }
+        if facts is not None:
+            about = {"source": facts.source, "digest": facts.digest(), "facts": len(facts.facts)}
+            self.provenance["facts"] = about | {"relations": len(facts.relations)}
         self._read = store.record_models()
         use_style()
 
     def add(self, scores: pd.DataFrame) -> pd.DataFrame:
         """Note the models of scores that do not come from the store (``.attrs["models"]``); return
         the scores."""
-        self.provenance["models"] += [
-            m for m in scores.attrs.get("models", []) if m not in self.provenance["models"]
-        ]
+        known = self.provenance["models"]
+        known += [m for m in scores.attrs.get("models", []) if m not in known]
         return scores
 
     def show(self, artifact: Artifact) -> None:
@@ -78,27 +79,19 @@ class Section:
         path = self._path(artifact.name)
         files.write(path.with_suffix(".csv"), to_csv(artifact.frame, float_format="%.9g"))
         if artifact.claims is not None:
-            files.write(
-                path.with_suffix(".claims.csv"), to_csv(artifact.claims, float_format="%.9g")
-            )
+            claimed = to_csv(artifact.claims, float_format="%.9g")
+            files.write(path.with_suffix(".claims.csv"), claimed)
         shown = artifact.table()
         if artifact.figure is None:
             table = partial(styled, shown, artifact.decimals, artifact.bold())
             files.write(path.with_suffix(".html"), table().to_html())
             latex = table("latex").to_latex(hrules=True, convert_css=True)
-            files.write(
-                path.with_suffix(".tex"), printable(latex)
-            )  # LaTeX stops at control characters
+            files.write(path.with_suffix(".tex"), printable(latex))  # stops at control characters
         else:
             literal(artifact.figure)
             for suffix, date in ((".png", "Software"), (".pdf", "CreationDate")):
-                files.write(
-                    path.with_suffix(suffix),
-                    picture(artifact.figure, suffix[1:], metadata={date: None}),
-                )
-        if artifact.published is not None:
-            printed = styled(artifact.published, artifact.decimals, {})
-            files.write(path.with_suffix(".published.html"), printed.to_html())
+                drawn = picture(artifact.figure, suffix[1:], metadata={date: None})
+                files.write(path.with_suffix(suffix), drawn)
         what = {
             "artifact": artifact.name,
             "kind": "table" if artifact.figure is None else "figure",
@@ -110,38 +103,27 @@ class Section:
             "scope": self.scope(),
             "shown": None if shown.equals(artifact.frame) else to_csv(shown, float_format="%.9g"),
         }
-        models = [m for m in self._read if m not in self.provenance["models"]] + self.provenance[
-            "models"
-        ]
-        files.write_json(path.with_suffix(".json"), what | self.provenance | {"models": models})
+        added = self.provenance["models"]
+        models = {"models": [*(m for m in self._read if m not in added), *added]}
+        files.write_json(path.with_suffix(".json"), what | self.provenance | models)
 
     def scope(self) -> str:
         """The line below every artifact: whose scores, on which facts."""
-        about, names = (
-            self.provenance["facts"],
-            [m["model"] for m in [*self._read, *self.provenance["models"]]],
-        )
-        n = len(set(names))
-        models = [f"{n} models" if n > 1 else names[0]] if n else []
-        facts = (
-            [f"{about['facts']:,} facts of {about['relations']} relations ({about['source']})"]
-            if about
-            else []
-        )
-        return " · ".join([*models, *facts, f"profile {self.provenance['profile']}"])
+        about, parts = self.provenance["facts"], []
+        names = {m["model"] for m in [*self._read, *self.provenance["models"]]}
+        if names:
+            parts.append(f"{len(names)} models" if len(names) > 1 else min(names))
+        if about:
+            n, relations = about["facts"], about["relations"]
+            parts.append(f"{n:,} facts of {relations} relations ({about['source']})")
+        return " · ".join([*parts, f"profile {self.provenance['profile']}"])
 
     def _path(self, artifact: str) -> Path:
         parts = artifact.split("/")
         if len(parts) != 2 or not all(parts):
-            raise ProbeError(
-                f"artifact {artifact!r}: expected paper/artifact, such as monitor/table4"
-            )
+            wanted = "expected paper/artifact, such as monitor/table4"
+            raise ProbeError(f"artifact {artifact!r}: {wanted}")
         return self.folder / files.slug(parts[0]) / files.slug(parts[1])
-
-
-def _about(facts) -> dict:
-    about = {"source": facts.source, "digest": facts.digest()}
-    return about | {"facts": len(facts.facts), "relations": len(facts.relations)}
 
 
 def parameters_of(name: str, values: dict) -> dict:
@@ -168,10 +150,8 @@ def _placeless(value):
         return {name: _placeless(each) for name, each in value.items()}
     if not isinstance(value, str):
         return value
-    return "=".join(
-        Path(half).name if os.path.isabs(os.path.expanduser(half)) else half
-        for half in value.split("=")
-    )
+    own = lambda half: os.path.isabs(os.path.expanduser(half))
+    return "=".join(Path(half).name if own(half) else half for half in value.split("="))
 
 
 def machine(device) -> str:
@@ -191,17 +171,12 @@ def machine(device) -> str:
 def versions() -> dict[str, str]:
     """Versions of the libraries that compute numbers, and the commit of the library (with "+" if it
     was edited since)."""
-    at = ["git", "-C", str(paths.ROOT)]
-    git = lambda *words: subprocess.run(
-        [*at, *words], capture_output=True, text=True
-    ).stdout.strip()
+    at, pipes = ["git", "-C", str(paths.ROOT)], {"capture_output": True, "text": True}
+    git = lambda *words: subprocess.run([*at, *words], **pipes).stdout.strip()
     commit = git("rev-parse", "--short", "HEAD") or "no git"
-    edited = (
-        "+" if git("status", "--porcelain", "--untracked-files=no", "probelib", "notebooks") else ""
-    )
-    return {"probelib": __version__, "commit": commit + edited} | {
-        name: version(name) for name in PACKAGES
-    }
+    edited = git("status", "--porcelain", "--untracked-files=no", "probelib", "notebooks")
+    own = {"probelib": __version__, "commit": commit + "+" * bool(edited)}
+    return own | {name: version(name) for name in PACKAGES}
 
 
 def read_record(path: Path) -> dict:
@@ -212,6 +187,5 @@ def read_record(path: Path) -> dict:
             raise ValueError(f"it lacks {', '.join(sorted(missing))}")
         return record
     except (OSError, ValueError, AttributeError) as error:
-        raise ProbeError(
-            f"{path}: no readable record of an artifact ({error}); make it again with --force"
-        ) from error
+        said = f"no readable record of an artifact ({error}); make it again with --force"
+        raise ProbeError(f"{path}: {said}") from error

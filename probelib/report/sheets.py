@@ -22,9 +22,8 @@ def to_csv(frame: pd.DataFrame, **options) -> str:
     >>> to_csv(pd.DataFrame({"label": ["=1+1", "Paris", "-0.5"], "change": [-1.5, 0.0, 2.0]}))
     "label,change\\n'=1+1,-1.5\\nParis,0.0\\n-0.5,2.0\\n"
     """
-    unbroken = _texts(
-        frame, re.compile("\r\n?"), "\n"
-    )  # pandas quotes no "\r", at which readers begin a new row
+    # pandas quotes no "\r", at which readers begin a new row
+    unbroken = _texts(frame, re.compile("\r\n?"), "\n")
     return _texts(unbroken, FORMULA, r"\1'").to_csv(index=False, **options)
 
 

@@ -14,9 +14,7 @@ import pandas as pd
 
 from probelib.report.artifact import Artifact
 
-ARTIFACT = (
-    "probelib_artifact"  # key in the metadata of a notebook's outputs: the artifact they belong to
-)
+ARTIFACT = "probelib_artifact"  # key in the metadata of outputs: the artifact they belong to
 PAPERS = {
     "monitor": "MONITOR",
     "zplke": "ZP-LKE",
@@ -37,11 +35,8 @@ def display_artifact(artifact: Artifact, saved: Path, scope: str) -> None:
     from IPython.display import display
 
     def show(part: str, data: dict, **look: dict) -> None:
-        display(
-            data,
-            raw=True,
-            metadata={ARTIFACT: artifact.name, "part": part, "alt": artifact.alt, **look},
-        )
+        about = {ARTIFACT: artifact.name, "part": part, "alt": artifact.alt}
+        display(data, raw=True, metadata=about | look)
 
     if artifact.figure is None:
         table = _scroll(styled(artifact.table(), artifact.decimals, artifact.bold()))
@@ -49,27 +44,18 @@ def display_artifact(artifact: Artifact, saved: Path, scope: str) -> None:
     else:
         import matplotlib.pyplot as plt
 
-        size = {
-            "width": round(PIXELS * artifact.figure.get_size_inches()[0])
-        }  # the file has more pixels, for print
-        show(
-            "body",
-            {"image/png": saved.read_bytes(), "text/plain": artifact.alt},
-            **{"image/png": size},
-        )
-        plt.close(
-            artifact.figure
-        )  # otherwise the notebook draws it a second time at the end of the cell
+        # the file has more pixels, for print
+        size = {"image/png": {"width": round(PIXELS * artifact.figure.get_size_inches()[0])}}
+        show("body", {"image/png": saved.read_bytes(), "text/plain": artifact.alt}, **size)
+        plt.close(artifact.figure)  # otherwise the notebook draws it again at the end of the cell
     about = f"<b>{artifact_title(artifact.name)}.</b> {html.escape(artifact.caption)}"
     caption = f"<p>{about} <small>{html.escape(scope)}</small></p>"
     show("caption", {"text/html": caption, "text/plain": f"{artifact.caption} {scope}"})
     if artifact.published is not None:
         table = _scroll(styled(artifact.published, artifact.decimals, {}))
         folded = f"<details><summary>The values that the paper prints</summary>{table}</details>"
-        show(
-            "published",
-            {"text/html": folded, "text/plain": artifact.published.to_string(index=False)},
-        )
+        plain = artifact.published.to_string(index=False)
+        show("published", {"text/html": folded, "text/plain": plain})
     if artifact.finding:
         finding = escape_markdown(artifact.finding)
         show("finding", {"text/markdown": finding, "text/plain": finding})
@@ -113,12 +99,7 @@ def digits(decimals: dict[str, int] | int, column: str) -> int:
 
 
 def heading(column: str) -> str:
-    """The heading of a column. The kit's tables count a model's parameters without its embeddings,
-    and say so.
-
-    >>> heading("parameters"), heading("model")
-    ('parameters without embeddings', 'model')
-    """
+    """The heading of a column; a model's parameters are counted without its embeddings."""
     return "parameters without embeddings" if column == "parameters" else column
 
 
@@ -130,29 +111,11 @@ def picture(figure, kind: str, **options) -> bytes:
 
 
 def say(text: str) -> None:
-    """Show a computed sentence as Markdown, in the notebook and on its pages.
-
-    The text is displayed directly: ``IPython.display.Markdown`` would download a text that begins
-    with an address."""
+    """Show a text as Markdown, in the notebook and on its pages; ``IPython.display.Markdown`` would
+    download one that begins with an address."""
     from IPython.display import display
 
     display({"text/markdown": escape_markdown(text), "text/plain": text}, raw=True)
-
-
-def show_styled(style) -> None:
-    """Show a pandas Styler with its texts escaped, also outside a notebook that does so
-    (``escape_stylers``)."""
-    from IPython.display import display
-
-    plain = style.data.to_string(index=False)
-    display(
-        {
-            "text/html": escaped_html(style),
-            "text/markdown": styler_markdown(style),
-            "text/plain": plain,
-        },
-        raw=True,
-    )
 
 
 def escape_stylers() -> None:
@@ -170,21 +133,18 @@ def escape_stylers() -> None:
 def styler_markdown(style, separator: str = "\x1f") -> str:
     """The cells that a Styler shows, as a Markdown table; colours and bars are lost.
 
-    >>> print(styler_markdown(pd.DataFrame({"a|b": [0.25], "c": ["x\\ny"]}).style.format(precision=1).hide(axis="index")))
+    >>> style = pd.DataFrame({"a|b": [0.25], "c": ["x\\ny"]}).style.format(precision=1)
+    >>> print(styler_markdown(style.hide(axis="index")))
     | a\\|b | c |
     |---|---|
     | 0.2 | x y |
     """
     style = copy.copy(style)
-    style.data = style.data.map(
-        lambda value: " ".join(value.split()) if isinstance(value, str) else value
-    )
+    style.data = style.data.map(lambda v: " ".join(v.split()) if isinstance(v, str) else v)
     rows = [line.split(separator) for line in style.to_string(delimiter=separator).splitlines()]
-    heads = len(rows) - len(
-        style.data
-    )  # a row per level of the columns, and one for the names of the index
+    heads = len(rows) - len(style.data)  # a row per level of the columns, one for the index
     head = [" ".join(" ".join(texts).split()) for texts in zip_longest(*rows[:heads], fillvalue="")]
-    return markdown_rows(map(escape_markdown, row) for row in [head, *rows[heads:]])
+    return markdown_rows(map(escape_cell, row) for row in [head, *rows[heads:]])
 
 
 def markdown_rows(rows: Iterable[Iterable[str]]) -> str:
@@ -202,18 +162,26 @@ def one_line(text: str) -> str:
 def escaped_html(style) -> str:
     """HTML of a Styler with escaped cells, row names and column names."""
     text = lambda value: html.escape(value) if isinstance(value, str) else value
-    names = lambda axis: axis.map(
-        lambda name: tuple(map(text, name)) if isinstance(name, tuple) else text(name)
-    )
+    name = lambda value: tuple(map(text, value)) if isinstance(value, tuple) else text(value)
     style = copy.copy(style)
     style.data = style.data.map(text)
     for side in ("index", "columns"):
-        named = names(getattr(style, side)).set_names(
-            [text(name) for name in getattr(style, side).names]
-        )
+        axis = getattr(style, side)
+        named = axis.map(name).set_names([text(each) for each in axis.names])
         setattr(style, side, named)
         setattr(style.data, side, named)
     return style.to_html()
+
+
+def escape_cell(text: str) -> str:
+    """A text from data as Markdown that shows every one of its letters: _United States_, *NSYNC*.
+
+    >>> escape_cell("*NSYNC* of `snake_case`, 5 < 6")
+    '\\\\*NSYNC\\\\* of \\\\`snake\\\\_case\\\\`, 5 < 6'
+    """
+    text = re.sub(r"&(?=#?\w+;)", "&amp;", text)
+    text = re.sub(r"[\\`*_~$]|(?<=!)\[|(?<=\])\(|:(?=//)|(?<=www)\.", r"\\\g<0>", text)
+    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text)
 
 
 def escape_markdown(text: str) -> str:
@@ -222,58 +190,6 @@ def escape_markdown(text: str) -> str:
     marks = r"(`[^`]*`)|((?<=\w)[*_](?=\w)|\$|(?<=!)\[|(?<=\])\(|:(?=//)|(?<=www)\.)"
     text = re.sub(marks, lambda found: found[1] or f"\\{found[2]}", text)  # code stays
     return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text)
-
-
-def span(low: float, high: float, form: str = ".2f") -> str:
-    """An interval in a sentence; "[no interval]" if an end is NaN (too few cases, or no spread).
-
-    >>> span(0.1, 0.25), span(float("nan"), 0.25)
-    ('[0.10, 0.25]', '[no interval]')
-    """
-    return f"[{low:{form}}, {high:{form}}]" if np.isfinite([low, high]).all() else "[no interval]"
-
-
-def with_interval(values: pd.Series, low: pd.Series, high: pd.Series, digits: int = 3) -> pd.Series:
-    """Texts of a column of a printed table: each value with its interval, only the value if it has
-    none, "–" for NaN.
-
-    >>> nan = float("nan")
-    >>> with_interval(pd.Series([0.1234, 0.5, nan]), pd.Series([0.1, nan, nan]), pd.Series([0.2, nan, nan]), 2).tolist()
-    ['0.12 [0.10, 0.20]', '0.50', '–']
-    """
-    texts = [
-        "–"
-        if np.isnan(value)
-        else f"{value:.{digits}f} {span(*ends, f'.{digits}f')}".removesuffix(" [no interval]")
-        for value, *ends in zip(values, low, high, strict=True)
-    ]
-    return pd.Series(texts, index=values.index, dtype=object)
-
-
-def side_by_side(
-    table: pd.DataFrame,
-    rows: list[str],
-    columns: list[str],
-    values: dict[str, tuple[str, str]],
-    digits: int = 3,
-) -> pd.DataFrame:
-    """A long table for print: one row per value of ``rows``, one column per value of ``columns``
-    and per column of ``values``.
-
-    values   column -> columns of the ends of its interval, which is shown in the same cell
-
-    >>> long = {"model": ["m", "m"], "facts": ["never", "well"], "share": [0.5, 0.75], "low": [0.4, 0.7], "high": [0.6, 0.8]}
-    >>> side_by_side(pd.DataFrame(long), ["model"], ["facts"], {"share": ("low", "high")}, 1).to_dict("records")
-    [{'model': 'm', 'never': '0.5 [0.4, 0.6]', 'well': '0.8 [0.7, 0.8]'}]
-    """
-    parts = {}
-    for keys, part in table.groupby(columns, sort=False):
-        own = part.set_index(rows)
-        for name, (low, high) in values.items():
-            title = ": ".join([*map(str, keys), *[name] * (len(values) > 1)])
-            parts[title] = with_interval(own[name], own[low], own[high], digits)
-    wide = pd.concat(parts, axis=1, sort=False).fillna("–")
-    return wide.rename_axis(rows).reset_index()
 
 
 def _scroll(style) -> str:

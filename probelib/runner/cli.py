@@ -10,13 +10,12 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
-from textwrap import fill, indent
 
 from probelib import parameters, paths
 from probelib.errors import ProbeError, printable, unknown
-from probelib.lm.names import IN_CHAT, organisms, split_chat, split_display, with_base
+from probelib.lm.names import organisms, split_display, split_variant, with_base
 from probelib.runner import cluster, plan, preflight, steps, uptodate
 from probelib.runner.plan import Plan, Step
 
@@ -31,10 +30,7 @@ examples:
   ./run_all.sh --only monitor/table4 --force    rerun the notebook that makes this table
   ./run_all.sh --dry-run                        show what would run, and why
   ./run_all.sh --only zplke --models EleutherAI/pythia-410m,mine=./my_model --quantize 8bit
-  ./run_all.sh --only monitor --set data=fktc folder=../FKTC n_facts=50
   ./run_all.sh --only monitor --set data=table folder=my.csv columns=subject:s,relation:p,object:o
-  ./run_all.sh --profile paper --on local --jobs 4           model by model first, 4 at a time
-  ./run_all.sh --profile paper --on tcp://scheduler:8786     on a running Dask cluster
   ./run_all.sh --profile paper --on slurm --cluster queue=gpu memory=64GiB     in batch jobs
 
 other commands:
@@ -69,13 +65,13 @@ FLAGS: dict[str, tuple[dict, str]] = {
     "--jobs": ({"metavar": "N", "type": int}, "notebooks at a time; default: the number of GPUs, "
                "or 2 without GPUs, one per worker of a cluster, or 16 on a batch system"),
     "--force": (YES, "run the selected notebooks although up to date"),
-    "--on": ({"metavar": "ENGINE", "nargs": "?", "const": "local"}, "score model by model before "
-             "the notebooks run, each in a run of its own: `local` (here), the address of a Dask "
-             "scheduler (tcp://host:8786), or jobs of `slurm`, `pbs`, `lsf`, `sge`"),
+    "--on": ({"metavar": "ENGINE", "default": "local"}, "where the notebooks run: `local` (here), "
+             "on the workers of a Dask scheduler (tcp://host:8786), or in jobs of `slurm`, `pbs`, "
+             "`lsf`, `sge`"),
     "--cluster": (PAIRS, "resources of a batch system's jobs, as dask-jobqueue takes them: "
                   "queue=gpu memory=64GiB cores=2 walltime=04:00:00 account=... interface=ib0"),
     "--list": (YES, "show the notebooks and the artifacts of each"),
-    "--dry-run": (YES, "show what would run, and why; models, memory and data"),
+    "--dry-run": (YES, "show what would run, and why; models and memory"),
     "--plan": ({"metavar": "FILE", "type": Path}, "another plan, with its notebooks beside it"),
 }  # fmt: skip
 
@@ -110,14 +106,16 @@ def _run(args: argparse.Namespace) -> int:
         own = plan.OWN in whole.profiles and (args.models or args.quantize or args.set)
         args.profile = plan.OWN if own else plan.DEFAULT
     everything = {step.notebook for step in plan.steps_of(whole, args.profile)}
-    named = plan.matching(whole, args.only) if args.only else everything
+    named = plan.matching(whole, args.only, args.profile) if args.only else everything
+    if left_out := sorted(plan.matching(whole, args.only or []) - named):
+        print(f"left out, not in profile {args.profile} unless named: {', '.join(left_out)}")
     chosen = plan.with_needs(whole, named)
     given = _given(args, plan.types(chosen))
     settings = plan.settings(whole, chosen, args.profile, given)
     if args.list:
         _print_table(("notebook", "makes"), [(s.notebook, ", ".join(s.makes)) for s in chosen])
         return 0
-    preflight.check(settings, given)
+    preflight.check(settings, given, online=not args.dry_run)
     force = named if args.force else set()
     if args.dry_run:
         now = uptodate.inputs(chosen, settings)
@@ -127,7 +125,6 @@ def _run(args: argparse.Namespace) -> int:
         _print_needs(settings)
         return 0
     with uptodate.lock(args.profile):
-        preflight.check(settings, given, online=True)
         return asyncio.run(_execute(whole, chosen, settings, force, args))
 
 
@@ -139,13 +136,11 @@ async def _execute(
     reasons = uptodate.why(profile, chosen, now, force)
     outcomes = {step.notebook: steps.StepOutcome("up to date") for step in chosen}
     report = paths.RUNS / profile / "report.html"
-    if stale := [step for step in chosen if reasons[step.notebook]]:
+    if any(reasons.values()):
         for old in (report, paths.RUNS / profile / "verify.csv"):  # of the previous products
             old.unlink(missing_ok=True)
         options = _assignments(args.cluster, "--cluster")
-        async with cluster.workers(args.on or "local", args.jobs, options) as places:
-            if args.on:
-                await cluster.one_by_one(profile, stale, settings, places)
+        async with cluster.workers(args.on, args.jobs, options) as places:
             outcomes = await steps.run_steps(profile, chosen, now, reasons, places)
     made = {step.notebook: ", ".join(step.makes) for step in chosen}
     rows = [(name, each.status, each.time(), made[name]) for name, each in outcomes.items()]
@@ -165,9 +160,11 @@ async def _execute(
 
 
 def _parser() -> argparse.ArgumentParser:
-    form = {"epilog": EXAMPLES, "formatter_class": argparse.RawDescriptionHelpFormatter}
     what = "Run the notebooks that make all tables and figures."
-    parser = argparse.ArgumentParser("run_all.sh", description=what, **form)
+    form = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        "run_all.sh", description=what, epilog=EXAMPLES, formatter_class=form
+    )
     for flag, (options, text) in FLAGS.items():
         parser.add_argument(flag, help=text, **options)
     return parser
@@ -180,9 +177,9 @@ def _given(args: argparse.Namespace, types: dict[str, set[type]] | None = None) 
     """
     if args.jobs is not None and args.jobs < 1:
         raise ProbeError(f"--jobs is {args.jobs}; it takes 1 or more.")
-    if args.on is not None and "://" not in args.on and args.on not in ("local", *cluster.SYSTEMS):
+    if "://" not in args.on and args.on not in ("local", *cluster.SYSTEMS):
         raise unknown("engine (--on)", args.on, ("local", "tcp://HOST:PORT", *cluster.SYSTEMS))
-    if args.cluster and args.on in (None, "local"):
+    if args.cluster and args.on == "local":
         raise ProbeError("--cluster is for --on tcp://HOST:PORT, slurm, pbs, lsf or sge.")
     assigned = _assignments(args.set, "--set", types)
     inner = assigned.get("settings")
@@ -231,7 +228,7 @@ def _assignments(given: list[str], flag: str, types: dict[str, set[type]] | None
     return values
 
 
-def _absolute(value: object, bare: bool = False) -> object:
+def _absolute(value, bare: bool = False):
     """Make relative paths absolute, also in lists, in dictionaries, in NAME=SOURCE and tuned=base:
     a notebook runs in its own folder. A link keeps its name, which tables and figures show.
 
@@ -243,30 +240,27 @@ def _absolute(value: object, bare: bool = False) -> object:
         return {name: _absolute(each, name in FILES) for name, each in value.items()}
     if not isinstance(value, str):
         return value
-    name, in_chat = split_chat(value)
+    name, variant = split_variant(value)
     path = os.path.expanduser(name)
     if ("/" in name or bare) and name not in organisms() and os.path.exists(path):
-        return os.path.abspath(path) + IN_CHAT * in_chat
+        return os.path.abspath(path) + variant
     halves = split_display(value)
     halves = halves if all(halves) else with_base(value)
     return "=".join(_absolute(half, bare) for half in halves) if all(halves) else value
 
 
 def _print_needs(settings: dict[str, dict]) -> None:
-    """The models with the memory of their weights, and the data with what they lack."""
+    """The models with the memory of their weights, and what tables of facts lack."""
     head = ("model", "parameters with embeddings", "GiB at 16 bit", "8bit", "4bit", "notebooks")
     print()
     _print_table(head, preflight.table(settings))
-    print("\nfacts:")
-    for data, notebooks in preflight.data(settings).items():
-        print(printable(f"  {data}\n{indent(fill(', '.join(notebooks), 94), '      ')}"))
-    print(printable("".join(f"  {line}\n" for line in preflight.lacking(settings))), end="")
+    print(printable("".join(f"{line}\n" for line in preflight.lacking(settings))), end="")
 
 
-def _print_table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    rows = [tuple(map(printable, row)) for row in rows]
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
-    for row in (head, *rows):
+def _print_table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
+    lines = [head, *(tuple(map(printable, row)) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for row in lines:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         print("  ".join(cells).rstrip())
 

@@ -2,33 +2,25 @@
 
 Dask starts and watches the workers, gives a notebook to another worker if its own is lost, and
 shows everything on its dashboard. A worker executes one notebook at a time, in a process of its
-own as ``steps.Worker`` does; it needs this checkout and the folder of the runs at the same paths.
-Everything else stays with the runner: what runs, and whether it succeeded.
-
-Before the notebooks, ``one_by_one`` runs them with each of their models alone: so many models are
-scored on as many workers, and the notebook finds its scores in the store.
+own as ``steps.Worker`` does; it needs this checkout, the same versions of libraries, and the
+folder of the runs at the same path. Everything else stays with the runner: what runs, and whether
+it succeeded.
 """
 
 import asyncio
 import contextlib
-import hashlib
-import json
 import os
 import shlex
-import shutil
-import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
 
-from probelib import files, paths
+from probelib import paths
 from probelib.errors import ProbeError, extra
-from probelib.runner import steps, uptodate
-from probelib.runner.plan import Step
+from probelib.runner import steps
 
 SYSTEMS = ("slurm", "pbs", "lsf", "sge")
 JOBS = 16  # jobs of a batch system at a time, unless --jobs gives another number
 JOB = {"cores": 2, "memory": "16GiB", "walltime": "04:00:00"}  # unless --cluster gives others
-LISTS = ("models", "encoder_decoders", "masked", "tuned")
 
 
 class Remote:
@@ -42,11 +34,9 @@ class Remote:
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError
 
-        future = self.client.submit(on_worker, job, timeout_s, here(), str(paths.OUT), pure=False)
-        state["text"] = "on the cluster"
+        future = self.client.submit(on_worker, job, timeout_s, str(paths.OUT), pure=False)
         try:
-            error, state["cell"] = await future
-            return error
+            return await future
         except KilledWorker as error:
             killed = f"its worker was killed {error.allowed_failures + 1} times"
             return f"{killed}, most likely out of memory; use --quantize or --cluster memory=..."
@@ -59,44 +49,27 @@ class Remote:
                 await future.cancel()
 
 
-def on_worker(job: dict, timeout_s: float | None, versions: dict, out: str) -> tuple:
-    """(failure or None, last cell): execute a notebook in this worker, which stops it when the
-    runner has gone."""
+def on_worker(job: dict, timeout_s: float | None, out: str) -> str | None:
+    """Execute a notebook in this worker, which stops it when the runner has gone; return None, or
+    the failure in one line."""
     from distributed import get_worker
 
-    if wrong := differs(versions, out):
-        return wrong, 0
-    worker, state = get_worker(), {"cell": 0, "text": ""}
+    if not os.access(Path(out) / "runs", os.W_OK):
+        return f"the worker cannot write {out}/runs; workers need this folder at the same path"
+    worker = get_worker()
     key = worker.get_current_task()
     environment = steps.environments(1)[0] | {"PROBELIB_OUT": out}
     environment["IPYTHONDIR"] = str(Path(out) / "runs" / ".ipython")
 
     async def run() -> str | None:
-        work = asyncio.create_task(steps.Worker(environment).execute(job, timeout_s, state))
+        work = asyncio.create_task(steps.Worker(environment).execute(job, timeout_s, {"cell": 0}))
         while not (await asyncio.wait([work], timeout=0.5))[0]:
             task = worker.state.tasks.get(key)
             if task is None or task.state != "executing":
                 work.cancel()
         return await work
 
-    return asyncio.run(run()), state["cell"]
-
-
-def here() -> dict[str, str]:
-    """What a worker must have in common with the runner: the code, and versions of libraries."""
-    rooms = json.dumps(uptodate.digest_rooms(), sort_keys=True).encode()
-    return uptodate.libraries() | {"code": hashlib.sha256(rooms).hexdigest()[:10]}
-
-
-def differs(versions: dict[str, str], out: str) -> str:
-    """Why this process cannot work for a runner with these versions; "" if it can."""
-    own = here()
-    if other := [f"{n} {own[n]}, not {versions[n]}" for n in own if own[n] != versions[n]]:
-        said = f"the worker has other versions than the runner ({'; '.join(other)}); start workers"
-        return f"{said} in the runner's environment, with its checkout as PYTHONPATH"
-    if not os.access(Path(out) / "runs", os.W_OK):
-        return f"the worker cannot write {out}/runs; workers need this folder at the same path"
-    return ""
+    return asyncio.run(run())
 
 
 @contextlib.asynccontextmanager
@@ -127,6 +100,8 @@ async def _connect(on: str, jobs: int | None, options: dict, stack) -> tuple:
         from distributed import Client
     if "://" in on:
         client = await stack.enter_async_context(Client(on, asynchronous=True))
+        # warns of other versions
+        await client.get_versions(check=True, packages=["torch", "transformers"])
         return client, max(jobs or 0, await check(client))
     # a long task makes Dask start one job for each; threads are set by ``steps.environments``
     long = {"distributed.scheduler.unknown-task-duration": "1h"}
@@ -142,15 +117,13 @@ async def _connect(on: str, jobs: int | None, options: dict, stack) -> tuple:
 
 
 async def check(client) -> int:
-    """The number of workers. Raise ProbeError for none, or one that cannot execute notebooks."""
+    """The number of workers. Raise ProbeError for none, or one that runs several tasks at a
+    time."""
     threads, address = await client.nthreads(), client.scheduler.address
-    wrong = {w: "it runs several tasks at a time" for w, n in threads.items() if n != 1}
-    if threads and not wrong:
-        said = await client.run(differs, here(), str(paths.OUT), on_error="return")
-        wrong = {worker: each for worker, each in said.items() if each}
-    for worker, each in wrong.items() if threads else [(address, "it has no workers")]:
+    if set(threads.values()) != {1}:
+        wrong = "has a worker that runs several tasks at a time" if threads else "has no workers"
         start = f"`dask worker {address} --nthreads 1 --memory-limit 0` starts one"
-        raise ProbeError(f"{worker}: {each}; {start}")
+        raise ProbeError(f"{address} {wrong}; {start}")
     return len(threads)
 
 
@@ -173,38 +146,3 @@ def job(folder: Path, options: dict) -> dict:
         "job_script_prologue": [*lines, *given.get("job_script_prologue", [])],
         "worker_extra_args": ["--nthreads", "1", "--memory-limit", "0"],
     }
-
-
-async def one_by_one(
-    profile: str, chosen: Sequence[Step], settings: dict[str, dict], places: Sequence
-) -> None:
-    """Run every notebook with each of its models alone; products are thrown away, scores stay. A
-    failure is only reported: whether a notebook succeeds is decided when it runs as a whole."""
-    free: asyncio.Queue = asyncio.Queue()
-    for place in places:
-        free.put_nowait(place)
-
-    async def run(step: Step, model: str, values: dict) -> None:
-        place, begin = await free.get(), time.monotonic()
-        out = paths.RUNS / profile / "alone" / files.slug(f"{step.notebook}-{model}")
-        shutil.rmtree(out, ignore_errors=True)
-        scores = paths.RUNS / profile / "scores"
-        scores.mkdir(parents=True, exist_ok=True)
-        (out / "runs" / profile).mkdir(parents=True)
-        (out / "runs" / profile / "scores").symlink_to(scores)
-        work = {"source": str(step.path), "target": str(out / "executed.ipynb"), "out": str(out)}
-        state = {"cell": 0, "text": ""}
-        error = await place.execute(work | {"parameters": values}, step.timeout_s, state)
-        spent = f"{time.monotonic() - begin:.1f} s" + (f" (alone: {error})" if error else "")
-        steps.print_line(f"{'scored':10} {step.notebook}, {model} {spent}")
-        shutil.rmtree(out, ignore_errors=True)
-        free.put_nowait(place)
-
-    async with asyncio.TaskGroup() as group:
-        for step in chosen:
-            values = settings[step.notebook]
-            lists = [name for name in LISTS if name in step.accepts]
-            entries = dict.fromkeys((name, each) for name in lists for each in values.get(name, []))
-            for name, entry in entries if len(entries) > 1 else []:
-                alone = values | dict.fromkeys(lists, []) | {name: [entry]}
-                group.create_task(run(step, entry, alone))

@@ -2,8 +2,8 @@
 
 The job comes on stdin as a line of JSON. stdin stays open: when it closes, the runner has stopped
 or died, and the notebook ends with it. Events go to stdout, one JSON object per line:
-``{"cell": 3}`` (the third cell that runs, as in ``In [3]``), ``{"text": ...}`` (where its progress
-bar stands), and at the end ``{"error": null}`` or the failure.
+``{"cell": 3}`` (the third cell that runs, as in ``In [3]``), and at the end ``{"error": null}`` or
+the failure.
 """
 
 import contextlib
@@ -13,7 +13,6 @@ import re
 import sys
 import threading
 from collections.abc import Callable
-from types import SimpleNamespace
 
 if __name__ == "__main__":
     # jsonschema would spend a second on a grammar of IRIs, which no notebook contains
@@ -30,10 +29,6 @@ from probelib import files
 from probelib.lm.internals.memory import NO_MEMORY
 
 OUT_OF_MEMORY = "most likely out of memory: fewer --jobs, a smaller batch or --quantize"
-# of tqdm: "gpt2:  33%|###    | 1/3 [02:37<05:14, 157s/relation]"
-BAR = re.compile(
-    r"(?:(.*): +)?\d+%\|.*?\| *(\S+/\S+) \[[^<\]]*<([\d:]+|\?), *[\d.?]*(?:s/)?(\w+?)(?:/s)?\]"
-)
 
 
 class OwnKernelManager(AsyncKernelManager):
@@ -69,11 +64,7 @@ def execute(source: str, target: str, parameters: dict, send: Callable) -> str |
     def on_cell(**_: object) -> None:
         nonlocal count
         count += 1
-        send(cell=count, text="")
-
-    def on_stderr(text: str) -> None:
-        if shown := bar(text):
-            send(text=shown)
+        send(cell=count)
 
     for attempt in (1, 2):
         try:
@@ -90,7 +81,6 @@ def execute(source: str, target: str, parameters: dict, send: Callable) -> str |
                 kernel_manager_class=OwnKernelManager,
                 coalesce_streams=True,
                 on_cell_execute=on_cell,
-                stderr_file=SimpleNamespace(write=on_stderr, flush=lambda: None),
             )
             # papermill marks cells after sys.exit() or an interrupt as completed
             code = [c for c in notebook.cells if c.cell_type == "code" and c.source.strip()]
@@ -108,17 +98,6 @@ def execute(source: str, target: str, parameters: dict, send: Callable) -> str |
             if count or attempt == 2:  # a kernel that did not start gets a second chance
                 return f"the kernel did not start: {error}"
     return None
-
-
-def bar(text: str) -> str:
-    """The last progress bar in what was written to stderr; other lines (warnings) are left out.
-
-    >>> bar("gpt2:  33%|###    | 1/3 [02:37<05:14, 157.2s/relation]")
-    'gpt2 1/3 relation, 05:14 left'
-    """
-    found = list(BAR.finditer(text.replace("\r", "\n")))
-    name, done, left, unit = found[-1].groups() if found else ("", "", "?", "")
-    return " ".join(filter(None, (name, done, unit))) + f", {left} left" * (left != "?")
 
 
 def hint(kind: str, said: str) -> str:

@@ -48,6 +48,7 @@ PAIRS: Kind = (lambda v: isinstance(v, dict) and all(map(TEXT[0], v)), "`name: v
 NUMBER: Kind = (lambda v: type(v) in (int, float) and v >= 0, "a number of 0 or more")
 FILE = {"profiles": PAIRS, "tolerances": PAIRS, "steps": LIST}
 ENTRY = {"notebook": TEXT, "title": TEXT, "profiles": TEXTS, "needs": TEXTS, "makes": MADE}
+KNOWN = {"profiles": "profile", "needs": "notebook above", "measured": "artifact of `makes`"}
 ENTRY |= {"measured": TEXTS, "fragile": PAIRS, "timeout_s": NUMBER, "parameters": PAIRS}
 
 
@@ -110,19 +111,21 @@ def read(file: Path | None = None) -> Plan:
     return Plan(file, profiles, TOLERANCES | limits, steps)
 
 
-def matching(plan: Plan, names: Iterable[str]) -> set[str]:
-    """The notebooks that ``names`` (of notebooks, papers or artifacts) select.
+def matching(plan: Plan, names: Iterable[str], profile: str = "") -> set[str]:
+    """The notebooks that ``names`` (of notebooks, papers or artifacts) select. A paper's name
+    leaves out notebooks that do not belong to the ``profile``, if one is given.
 
     Raise ProbeError for an unknown name.
     """
-    named = [(step.notebook, each) for step in plan.steps for each in (step.notebook, *step.makes)]
+    named = [(step, each) for step in plan.steps for each in (step.notebook, *step.makes)]
     found = set()
     for name in names:
-        hits = {notebook for notebook, each in named if f"{each}/".startswith(f"{name}/")}
+        hits = [(step, each) for step, each in named if f"{each}/".startswith(f"{name}/")]
         if not hits:
             known = {part for _, each in named for part in (each, each.split("/")[0])}
             raise unknown("notebook, paper or artifact (--list shows all)", name, known)
-        found |= hits
+        of = lambda step: not profile or not step.profiles or profile in step.profiles
+        found |= {step.notebook for step, each in hits if each == name or of(step)}
     return found
 
 
@@ -215,40 +218,37 @@ def _inner(step: Step) -> dict:
 
 def _step(file: Path, entry: object, profiles: dict, above: list[str]) -> Step:
     """One entry of the plan, checked against its notebook; ``above`` are the notebooks before."""
-    name = entry.get("notebook") if isinstance(entry, dict) else ""
+    name = str(entry.get("notebook")) if isinstance(entry, dict) else ""
     where = f"{file.name}, {name}"
     entry = _mapping(entry, where, ENTRY)
-    _mapping({"notebook": str(name)}, where, {"notebook": NAME})
+    _mapping({"notebook": name}, where, {"notebook": NAME})
     path = file.parent / f"{name}.ipynb"
     if not path.is_file():
         there = (each.relative_to(file.parent) for each in file.parent.rglob("*.ipynb"))
         shown = [str(e.with_suffix("")) for e in there if ".ipynb_checkpoints" not in e.parts]
-        raise unknown(f"notebook ({file.name}; there is no {path})", str(name), shown)
+        raise unknown(f"notebook ({file.name}; there is no {path})", name, shown)
     lists = {key: entry.get(key, []) for key in ("profiles", "needs", "makes", "measured")}
     makes, accepts = lists["makes"], parameters.declared(path)
-    for key, kind, known in (
-        ("profiles", "profile", profiles),
-        ("needs", "notebook above", above),
-        ("measured", "artifact of `makes`", makes),
-    ):
+    known = {"profiles": profiles, "needs": above, "measured": makes}
+    for key, names in known.items():
         for each in lists[key]:
-            if each not in known:
-                raise unknown(f"{kind} ({where}, {key})", each, known)
+            if each not in names:
+                raise unknown(f"{KNOWN[key]} ({where}, {key})", each, names)
     if "profile" not in accepts:
         raise ProbeError(f"{path}: the parameters cell has no `profile`; every notebook gets it.")
     own = dict.fromkeys(("common", *profiles), PAIRS)
     groups = _mapping(entry.get("parameters"), f"{where}, parameters", own)
-    own = dict.fromkeys(accepts, ANY)
+    for group, values in groups.items():
+        groups[group] = _mapping(values, f"{where}, {group}", dict.fromkeys(accepts, ANY))
+    fragile = _mapping(entry.get("fragile"), f"{where}, fragile", dict.fromkeys(makes, NUMBER))
     return Step(
         notebook=name,
         path=path,
         title=entry.get("title", name),
         **lists,
-        fragile=_mapping(entry.get("fragile"), f"{where}, fragile", dict.fromkeys(makes, NUMBER)),
+        fragile=fragile,
         timeout_s=entry.get("timeout_s"),
-        parameters={
-            group: _mapping(each, f"{where}, {group}", own) for group, each in groups.items()
-        },
+        parameters=groups,
         accepts=accepts,
     )
 
@@ -256,7 +256,7 @@ def _step(file: Path, entry: object, profiles: dict, above: list[str]) -> Step:
 def _mapping(value: object, where: str, kinds: Mapping[str, Kind]) -> dict:
     """``value`` as a dict with keys of ``kinds``, each value of its kind; null is left out."""
     value = {} if value is None else value
-    if not PAIRS[0](value):
+    if not isinstance(value, dict) or not PAIRS[0](value):
         raise ProbeError(f"{where}: expected {PAIRS[1]}, got {value!r}.")
     for key, held in value.items():
         if key not in kinds:

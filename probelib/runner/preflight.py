@@ -9,14 +9,13 @@ from probelib.lm.internals.memory import parameters
 from probelib.lm.internals.weights import QUANTIZE
 from probelib.lm.loading import load
 from probelib.lm.model import DTYPES
-from probelib.lm.names import SERVERS, is_id, short_names, split_display, with_base
+from probelib.lm.names import is_id, short_names, split_display, with_base
 from probelib.runner.uptodate import MODELS as MODEL_PARAMETERS
 
 FACTS = ("data", "folder", "relations", "n_facts")
 NAMES = (*MODEL_PARAMETERS, "encoder")
 BYTES = {"16 bit": 2.0, "8bit": 1.0, "4bit": 0.5}
 ROLES = {"monitor": "question", "distractors": "cloze"}  # of the templates that notebooks need
-EXAMPLES = 50  # pairs in ZP-LKE's lists, unless n_examples says otherwise
 
 
 def models(settings: dict[str, dict], names: Collection[str] = NAMES) -> dict[str, list[str]]:
@@ -38,7 +37,7 @@ def check(settings: dict[str, dict], given: Collection[str] = (), online: bool =
     unknown ``quantize`` or ``dtype``, facts and graphs that cannot be read.
 
     given   parameters that the command line sets: a plan may name data whose folder only that gives
-    online  only what needs a network: download the models and facts that the command line names,
+    online  also what needs a network: download the models and facts that the command line names,
             and ask the served models (a typo, a gated model). The plan's models are downloaded by
             the notebook that loads them
     """
@@ -46,16 +45,14 @@ def check(settings: dict[str, dict], given: Collection[str] = (), online: bool =
         for name in NAMES:
             if (asked := values.get(name)) is not None:
                 texts_of(name, asked if isinstance(asked, list) else [asked])
-        for name, known in (("quantize", QUANTIZE), ("dtype", DTYPES)):
-            if values.get(name) is not None and values[name] not in known:
-                raise unknown(name, values[name], known)
-    for parameter in [name for name in MODEL_PARAMETERS if name in given or not online]:
+        for name, allowed in (("quantize", QUANTIZE), ("dtype", DTYPES)):
+            if values.get(name) is not None and values[name] not in allowed:
+                raise unknown(name, values[name], allowed)
+    for parameter in MODEL_PARAMETERS:
         for name in models(settings, [parameter]):
-            _check_model(name, parameter, online)
+            _check_model(name, parameter, online and parameter in given)
     if set(FACTS).intersection(given):
         _read_facts(settings, given, online)
-    if online:
-        return
     together = [values for values in settings.values() if {"models", "tuned"} <= values.keys()]
     known = {model for values in together for model in values["models"]}
     for entry in [each for values in together if "tuned" in given for each in values["tuned"]]:
@@ -73,22 +70,22 @@ def check(settings: dict[str, dict], given: Collection[str] = (), online: bool =
 
 
 def _check_model(name: str, parameter: str, online: bool) -> None:
-    """Load a model as far as no weights are read: offline what lies here, online the others."""
+    """Load a model as far as no weights are read; offline only what lies here."""
     from probelib.lm.remote.chat import ChatModel, connect
+    from probelib.lm.remote.served import Served
 
     source = split_display(name)[1]
-    from_hub = is_id(source) and not Path(source).is_dir()
-    if from_hub != online and not (online and "://" in source):
+    if is_id(source) and not Path(source).is_dir() and not online:
         return
     model = (connect if parameter == "judge" else load)(name)  # of a judge, texts are enough
     if online and isinstance(model, ChatModel):
         model.generate(["Is the Earth round? Answer yes or no."])
-    elif online and source.startswith(SERVERS):
+    elif online and isinstance(model, Served):
         model.card  # noqa: B018  (requests the server's list of models)
 
 
 def _read_facts(settings: dict[str, dict], given: Collection[str], online: bool) -> None:
-    """Read the facts as the notebooks will: online those of Hugging Face, offline all others."""
+    """Read the facts as the notebooks will; those of Hugging Face only online."""
     from probelib import facts
 
     asked = [values for values in settings.values() if {"data", "n_facts"} & values.keys()]
@@ -96,39 +93,23 @@ def _read_facts(settings: dict[str, dict], given: Collection[str], online: bool)
     for values in distinct.values():  # a plan's data may still need the folder of --set
         data = values.get("data", "atlas")
         known = data == "atlas" or values.get("folder") or "data" in given
-        if known and data.startswith("hub:") == online:
+        if known and (online or not data.startswith("hub:")):
             facts.load(**{key: values[key] for key in FACTS if key in values})
 
 
 def lacking(settings: dict[str, dict]) -> Iterator[str]:
-    """What the tables of facts lack for the notebooks, and what mends it."""
+    """The templates that tables of facts lack for the notebooks, and what mends it."""
     for notebook, values in settings.items():
-        if str(values.get("data")).startswith("table") and values.get("folder"):
-            yield from _lacks(notebook, values)
+        data, folder, relations = (values.get(key) for key in FACTS[:3])
+        role = ROLES.get(notebook.split("/")[0])
+        if role and folder and str(data).startswith("table"):
+            from probelib import facts  # takes seconds
 
-
-def _lacks(notebook: str, values: dict) -> Iterator[str]:
-    from probelib import facts
-
-    data, folder, relations = (values.get(key) for key in FACTS[:3])
-    there = facts.current(facts.everything(data, folder, relations))
-    if role := ROLES.get(notebook.split("/")[0]):
-        have = there.templates.loc[there.templates["role"] == role, "relation"]
-        if lack := sorted({*there.relations["relation"]} - {*have}):
-            yield f"{notebook}: no {role} template for {', '.join(lack)}: write it to"
-            yield f"  {Path(folder).stem}.templates.csv beside the table (relation,template)"
-    inside = values.get("settings") or {}
-    n = values.get("n_examples", inside.get("n_examples", EXAMPLES))
-    if "n_facts" in values and n != "max" and ("n_examples" in values or "zplke" in notebook):
-        tested, pool = facts.multiple_choice(data, folder, relations, values["n_facts"])
-        rest = pool.facts.groupby("relation")["subject"].nunique()
-        rest = rest.reindex(tested.relations["relation"], fill_value=0)
-        if rest.min() < n:
-            half = max(1, there.facts.groupby("relation")["subject"].nunique().min() // 2)
-            own = f"n_examples={half}" if "n_examples" in values else ""
-            own = own or f"'settings={{n_examples: {half}}}'"
-            yield f"{notebook}: lists of {n} examples, but {rest.idxmin()} has {rest.min()}"
-            yield f"  beside the tested facts: --set n_facts={half} {own}"
+            there = facts.current(facts.everything(str(data), folder, relations))
+            have = there.templates.loc[there.templates["role"] == role, "relation"]
+            if lack := sorted({*there.relations["relation"]} - {*have}):
+                yield f"{notebook}: no {role} template for {', '.join(lack)}: write it to"
+                yield f"  {Path(folder).stem}.templates.csv beside the table (relation,template)"
 
 
 def table(settings: dict[str, dict]) -> list[tuple[str, ...]]:
@@ -142,13 +123,3 @@ def table(settings: dict[str, dict]) -> list[tuple[str, ...]]:
         memory = ["?" if n is None else f"{n * each / 2**30:.2g}" for each in BYTES.values()]
         rows.append((model, size, *memory, str(len(notebooks))))
     return rows
-
-
-def data(settings: dict[str, dict]) -> dict[str, list[str]]:
-    """Map each distinct choice of data, in words, to its notebooks."""
-    found: dict[str, list[str]] = {}
-    for notebook, values in settings.items():
-        keys = ("data", "graph", "folder", "n_facts", "relations")
-        words = ", ".join(f"{key}={values[key]}" for key in keys if values.get(key) is not None)
-        found.setdefault(words or "the notebook's defaults", []).append(notebook)
-    return found

@@ -8,7 +8,6 @@ the step began, so a step that failed or was killed never looks like a success.
 import asyncio
 import contextlib
 import json
-import math
 import os
 import shutil
 import signal
@@ -16,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,7 +51,7 @@ class Worker:
         with tempfile.TemporaryFile() as words:
             child = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "probelib.runner.kernel"),
-                env=self.environment | ({"PROBELIB_OUT": job["out"]} if "out" in job else {}),
+                env=self.environment,
                 start_new_session=True,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -95,49 +94,44 @@ async def run_steps(
     """
     stop = asyncio.current_task().cancel  # type: ignore[union-attr]
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
-    stale = [name for name, reason in reasons.items() if reason]
-    before = {name: uptodate.read(profile, name).get("seconds") for name in stale}
-    waiting = sorted(steps, key=lambda step: -(before.get(step.notebook) or 0))
-    free, outcomes = list(workers), {}
+    ended = {step.notebook: asyncio.Event() for step in steps}
+    outcomes: dict[str, StepOutcome] = {}
     running: dict[str, dict] = {}  # what the status line shows
-    tasks: dict[asyncio.Task, tuple[Step, object]] = {}
+    free: asyncio.Queue = asyncio.Queue()
+    for each in workers:
+        free.put_nowait(each)
 
-    def end(step: Step, outcome: StepOutcome) -> None:
-        outcomes[step.notebook] = outcome
+    async def run(step: Step) -> None:
+        name, reason = step.notebook, reasons[step.notebook]
+        for need in step.needs:
+            await ended[need].wait()
+        outcome = StepOutcome("up to date")
+        if unmet := [n for n in step.needs if outcomes[n].status in ("failed", "skipped")]:
+            outcome = StepOutcome("skipped", f"needs {unmet[0]}")
+        elif reason is not None:
+            worker = await free.get()
+            if not sys.stdout.isatty():
+                print_line(f"{'start':10} {name} ({reason})")
+            running[name] = {"start": time.monotonic(), "cell": 0}
+            outcome = await _run_step(profile, step, now[name], worker, running[name])
+            del running[name]
+            free.put_nowait(worker)
+        outcomes[name] = outcome
+        ended[name].set()
         label = "FAILED" if outcome.status == "failed" else outcome.status
-        head = f"{label:10} {step.notebook} {outcome.time(' s')}".rstrip()
+        head = f"{label:10} {name} {outcome.time(' s')}".rstrip()
         print_line(": ".join(filter(None, (head, outcome.message))))
 
-    live = asyncio.create_task(_show(lambda: progress(before, outcomes, running, len(workers))))
+    live = asyncio.create_task(_show(len(steps), outcomes, running))
+    seconds = {
+        step.notebook: uptodate.read(profile, step.notebook).get("seconds") for step in steps
+    }
     try:
-        while waiting or tasks:
-            for step in [each for each in waiting if set(each.needs) <= outcomes.keys()]:
-                name, reason = step.notebook, reasons[step.notebook]
-                unmet = [n for n in step.needs if outcomes[n].status in ("failed", "skipped")]
-                if unmet:
-                    end(step, StepOutcome("skipped", f"needs {unmet[0]}"))
-                elif reason is None:
-                    end(step, StepOutcome("up to date"))
-                elif free:
-                    if not sys.stdout.isatty():
-                        print_line(f"{'start':10} {name} ({reason})")
-                    running[name] = {"start": time.monotonic(), "cell": 0, "text": ""}
-                    worker = free.pop(0)
-                    work = _run_step(profile, step, now[name], worker, running[name])
-                    tasks[asyncio.create_task(work)] = step, worker
-                else:
-                    continue
-                waiting.remove(step)
-            done, _ = await asyncio.wait(tasks, return_when="FIRST_COMPLETED") if tasks else ((), 0)
-            for task in done:
-                step, worker = tasks.pop(task)
-                del running[step.notebook]
-                free.append(worker)
-                end(step, task.result())
+        async with asyncio.TaskGroup() as group:
+            for step in sorted(steps, key=lambda step: -(seconds[step.notebook] or 0)):
+                group.create_task(run(step))
     finally:
-        for task in (live, *tasks):
-            task.cancel()
-        await asyncio.gather(live, *tasks, return_exceptions=True)
+        live.cancel()
     return {step.notebook: outcomes[step.notebook] for step in steps}
 
 
@@ -151,18 +145,16 @@ async def _run_step(profile: str, step: Step, now: dict, worker, state: dict) ->
         uptodate.clear(profile, step)
         failed.unlink(missing_ok=True)
         failed.parent.mkdir(parents=True, exist_ok=True)
-        stamps = uptodate.stamps(step, now)
         job = {"source": str(step.path), "target": str(partial), "parameters": now["parameters"]}
         error = await worker.execute(job, step.timeout_s, state)
         seconds = time.monotonic() - state["start"]
-        if error is None and (error := _why_not(profile, step, now, stamps)):
-            state["cell"] = None  # no cell failed
+        error = error or _why_not(profile, step, now)
         if error is None:
             os.replace(partial, executed)
             uptodate.write(profile, step, now, round(seconds, 2))
             outcome = StepOutcome("ok", seconds=seconds)
         else:
-            kept = _keep_failed(partial, failed, state["cell"], error)
+            kept = _keep_failed(partial, failed, error)
             outcome = StepOutcome("failed", f"{error}; see {failed}" if kept else error, seconds)
     except OSError as error:
         outcome = StepOutcome("failed", cannot_write(error))
@@ -175,34 +167,24 @@ async def _run_step(profile: str, step: Step, now: dict, worker, state: dict) ->
     return outcome
 
 
-def _why_not(profile: str, step: Step, now: dict, stamps: list) -> str | None:
+def _why_not(profile: str, step: Step, now: dict) -> str | None:
     """Why a notebook that ran to its end is no success; None if it is one."""
     if missing := uptodate.missing(profile, step):
         return f"did not make {', '.join(missing)} (expected in {paths.FIGURES / profile})"
     again = uptodate.inputs([step], {step.notebook: now["parameters"]})[step.notebook]
     change = uptodate.changed_input(now, again)
-    if change is None and stamps != uptodate.stamps(step, now):
-        change = "files changed and were put back"
     return f"{change} while it ran: run it again" if change else None
 
 
-def _keep_failed(partial: Path, failed: Path, number: int | None, message: str) -> bool:
-    """Save the notebook up to the failure in cell ``number``; False if there is none to save.
-
-    papermill marks cells that were killed or never ran as completed; here they get their status.
-    """
+def _keep_failed(partial: Path, failed: Path, message: str) -> bool:
+    """Save the notebook up to its failure; False if there is none to save."""
     import nbformat
 
     try:
         notebook = files.read_notebook(partial)
     except (OSError, ValueError):  # the failure was before the first cell, or the disk is full
         return False
-    code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
-    for position, cell in enumerate(code[max(number, 1) - 1 :] if number is not None else []):
-        cell.metadata.papermill["status"] = "pending" if position else "failed"
-    notebook.metadata.papermill["exception"] = True
-    said = nbformat.v4.new_markdown_cell(f"**This run failed.** `{message}`")
-    notebook.cells.insert(0, said)
+    notebook.cells.insert(0, nbformat.v4.new_markdown_cell(f"**This run failed.** `{message}`"))
     nbformat.write(notebook, partial)
     os.replace(partial, failed)
     return True
@@ -250,32 +232,16 @@ def print_line(text: str) -> None:
     print(("\r\x1b[K" if sys.stdout.isatty() else "") + printable(text), flush=True)
 
 
-def progress(
-    before: dict[str, float | None], ended: Collection[str], running: dict[str, dict], jobs: int
-) -> str:
-    """The status line: "3 of 24 notebooks done, about 12 min left | zplke/sec3: cell 4, 33 s".
-
-    before   notebook -> seconds of its last success, or None, which makes the time a lower bound
-    running  notebook -> ``start`` (``time.monotonic``), ``cell``, ``text`` (its progress bar)
-    """
-    spent = {name: time.monotonic() - state["start"] for name, state in running.items()}
-    todo = {name: seconds for name, seconds in before.items() if name not in ended}
-    known = [max(0, s - spent.get(name, 0)) for name, s in todo.items() if s is not None]
-    parts = [f"{len(before) - len(todo)} of {len(before)} notebooks done"]
-    if known:
-        minutes = math.ceil(max(sum(known) / jobs, *known) / 60)
-        parts[0] += f", {'about' if len(known) == len(todo) else 'at least'} {minutes} min left"
-    for name, state in running.items():
-        parts.append(f"{name}: cell {state['cell']}, {spent[name]:.0f} s {state['text']}".rstrip())
-    return " | ".join(parts)
-
-
-async def _show(status: Callable[[], str]) -> None:
-    """Show the status: on a terminal in one line, in a log in one line per minute."""
-    while sys.stdout.isatty():
-        width = shutil.get_terminal_size().columns - 1
-        print("\r\x1b[K" + printable(status())[:width], end="", flush=True)
-        await asyncio.sleep(0.5)
+async def _show(n: int, outcomes: dict, running: dict[str, dict]) -> None:
+    """Show what runs: on a terminal in one line, in a log in one line per minute."""
     while True:
-        await asyncio.sleep(60)
-        print_line(status())
+        await asyncio.sleep(0.5 if sys.stdout.isatty() else 60)
+        parts = [f"{len(outcomes)} of {n} notebooks done"]
+        for name, state in running.items():
+            spent = time.monotonic() - state["start"]
+            parts.append(f"{name}: cell {state['cell']}, {spent:.0f} s")
+        if not sys.stdout.isatty():
+            print_line(" | ".join(parts))
+        else:
+            width = shutil.get_terminal_size().columns - 1
+            print("\r\x1b[K" + printable(" | ".join(parts))[:width], end="", flush=True)

@@ -1,7 +1,7 @@
 """Which steps are up to date: those whose inputs and products are unchanged.
 
 runs/<profile>/done/<notebook>.json holds digests of the notebook's code and of the rooms of the
-library that it uses, versions of other libraries, the parameters, digests of the files and the
+library, versions of other libraries, the parameters, digests of the files and the
 commits of the Hugging Face ids that parameters name, the keys of the needed steps, the digest of
 every product, and the seconds. It is written last.
 """
@@ -12,7 +12,6 @@ import glob
 import hashlib
 import json
 import os
-import re
 from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 from importlib.metadata import version
@@ -20,22 +19,17 @@ from pathlib import Path
 
 from probelib import files, paths
 from probelib.errors import ProbeError
-from probelib.lm.names import IN_CHAT, is_id, split_revision
+from probelib.lm.names import is_id, split_revision, split_variant
 from probelib.lm.version import LIBRARIES as SCORING_LIBRARIES
 from probelib.runner.plan import Step
 
 LIBRARIES = (*SCORING_LIBRARIES, "numpy", "scipy", "pandas", "scikit-learn", "matplotlib")
 # parameters whose values are names for ``lm.load``
 MODELS = ("models", "encoder_decoders", "masked", "tuned", "model_name", "studied", "judge")
-SUFFIXES = (".csv", ".claims.csv", ".json", ".html", ".published.html", ".tex", ".png", ".pdf")
-IMPORTED = r"(?:from|import) probelib(?:\.(\w+)|\s+import\s+(\([^)]*\)|[^\n]*))"
-ROOM = re.compile(rf'{IMPORTED}|PACKAGE / "(\w+)')
+SUFFIXES = (".csv", ".claims.csv", ".json", ".html", ".tex", ".png", ".pdf")
 INPUTS = {"parameters": "parameters changed", "outside": "files changed"}  # key -> in words
-INPUTS |= {
-    "notebook": "notebook changed",
-    "versions": "other versions",
-    "library": "library changed",
-}
+INPUTS |= {"notebook": "notebook changed", "versions": "other versions"}
+INPUTS |= {"library": "library changed"}
 _offline: list[str] = []  # why Hugging Face is not asked again, in this process
 
 
@@ -47,7 +41,7 @@ def inputs(steps: Iterable[Step], settings: dict[str, dict]) -> dict[str, dict]:
         code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
         found[step.notebook] = {
             "notebook": {"code": _digest(code)},
-            "library": {room: rooms[room] for room in reached("\n".join(code), rooms)},
+            "library": rooms,
             "versions": versions,
             "parameters": settings[step.notebook],
             "outside": outside(settings[step.notebook], step.path.parent),
@@ -68,27 +62,6 @@ def digest_rooms() -> dict[str, str]:
             name = file.relative_to(paths.PACKAGE)
             rooms.setdefault(Path(name.parts[0]).stem, []).append((str(name), _sha256(file)))
     return {room: _digest(held) for room, held in rooms.items()}
-
-
-def reached(code: str, rooms: dict[str, str]) -> list[str]:
-    """The rooms that a notebook's code imports or reads, directly or through others."""
-    found: set[str] = set()
-    todo = {"__init__", *_named_rooms(code)} & rooms.keys()
-    while todo:
-        found |= todo
-        todo = set().union(*(_rooms_of(room, rooms[room]) for room in todo)) & rooms.keys() - found
-    return sorted(found)
-
-
-@cache
-def _rooms_of(room: str, digest: str) -> set[str]:
-    """The rooms that a room of this digest names."""
-    there = (paths.PACKAGE / f"{room}.py", *(paths.PACKAGE / room).rglob("*.py"))
-    return set().union(*(_named_rooms(f.read_text(encoding="utf-8")) for f in there if f.is_file()))
-
-
-def _named_rooms(code: str) -> set[str]:
-    return {word for found in ROOM.findall(code) for word in re.findall(r"\w+", " ".join(found))}
 
 
 def outside(values: dict, beside: Path) -> dict[str, str]:
@@ -117,7 +90,7 @@ def outside(values: dict, beside: Path) -> dict[str, str]:
 
 def named(text: str) -> set[str]:
     """What a text may name: both sides of every "=", the tokenizer behind the # of an address,
-    data before "?", without @chat, and each as it stands.
+    data before "?", without a variant, and each as it stands.
 
     >>> sorted(named("/m/tuned@chat=/m/base"))
     ['/m/base', '/m/tuned', '/m/tuned@chat', '/m/tuned@chat=/m/base']
@@ -126,7 +99,7 @@ def named(text: str) -> set[str]:
     cuts = [(i, j) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1)]
     found = {"=".join(parts[i:j]) for i, j in cuts}
     found |= {name.partition("#")[2] for name in found} | {name.split("?")[0] for name in found}
-    return (found | {name.removesuffix(IN_CHAT) for name in found}) - {""}
+    return (found | {split_variant(name)[0] for name in found}) - {""}
 
 
 def inside(path: Path) -> list[Path]:
@@ -180,14 +153,6 @@ def _read_sha256(file: Path, state: tuple) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def stamps(step: Step, now: dict) -> list[tuple]:
-    """The state of the notebook and of every file that its parameters name: it shows a change
-    while the step runs, also one that is put back."""
-    named = [step.path, *(step.path.parent / os.path.expanduser(n) for n in now["outside"])]
-    states = [(file, file.stat()) for path in named for file in inside(path)]
-    return [(file, stat.st_ino, stat.st_size, stat.st_mtime_ns) for file, stat in states]
-
-
 def why(
     profile: str, steps: list[Step], now: dict[str, dict], force: Collection[str]
 ) -> dict[str, str | None]:
@@ -203,10 +168,10 @@ def why(
         else:
             runs = [f"needs {need}, which runs" for need in step.needs if reasons[need]]
             moved = _different(then["needs"], {need: _key(profile, need) for need in step.needs})
-            needs = [*runs, *(f"needs {need}, which changed" for need in moved)]
-            reason = changed_input(then, now[step.notebook]) or next(iter(needs), None)
-            reason = reason or _changed_product(profile, step, then)
-        reasons[step.notebook] = reason
+            needs = [*runs, *(f"needs {need}, which changed" for need in moved), ""]
+            reason = changed_input(then, now[step.notebook]) or needs[0]
+            reason = reason or _changed_product(profile, step, then) or ""
+        reasons[step.notebook] = reason or None
     return reasons
 
 

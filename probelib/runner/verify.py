@@ -102,10 +102,10 @@ def differences(ours: pd.DataFrame, committed: pd.DataFrame, limits: dict) -> li
     """
     if list(ours) != list(committed) or len(ours) != len(committed):
         tables = (ours, committed)
-        shape = "; ".join(f"{len(t)} rows, columns {', '.join(t)}" for t in tables)
+        shape = "; ".join(f"{len(t)} rows, columns {', '.join(map(str, t))}" for t in tables)
         return [("", f"other shape: {shape}", abs(len(ours) - len(committed)), np.nan, np.nan)]
     found = []
-    for column in ours:
+    for column in map(str, ours):
         mine, theirs = ours[column], committed[column]
         wrong = (mine != theirs).to_numpy()
         distance, allowed = np.full(len(wrong), np.nan), np.zeros(len(wrong))

@@ -57,9 +57,8 @@ def write_table(
     decimals   column of numbers -> digits shown
     about      the line before the table (None: today's date and this machine)
     """
-    from probelib.report.markdown import (
-        table_markdown,
-    )  # here, because it would add to the memory that is measured
+    # here, because it would add to the memory that is measured
+    from probelib.report.pages import table_markdown
 
     text, digits = (
         file.read_text(encoding="utf-8"),

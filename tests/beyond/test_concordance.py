@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from probelib import stats
 from probelib.beyond import concordance as c
-from probelib.errors import ProbeError
 
 # two sisters, two facts of one relation: each fact is taught to one of them
 ROWS = [("s1", "g", "x", 64), ("s1", "g", "y", 0), ("s2", "g", "x", 0), ("s2", "g", "y", 32)]
@@ -59,14 +58,6 @@ def test_within_a_relation_by_hand():
     assert share(values, design, c.pairs_of(design, c.FACTS)) == {"m": 2.5 / 4}
     pairs = c.pairs_of_doses(design)  # all but the two never-taught: 9
     assert len(pairs) == 9 and share(values, design, pairs)["m"] == pytest.approx(5.5 / 9)
-
-
-def test_each_exposure_count_by_hand():
-    """Never .2 and .5; read once .3: a win, a loss; read 32 times .5: a win, a tie."""
-    design = one_model([0, 0, 1, 32])
-    table = c.concordance_by_exposures(long(design, m=[0.2, 0.5, 0.3, 0.5]), design, c.FACTS)
-    found = table[["exposures", "pairs", "concordance"]].to_numpy().tolist()
-    assert found == [[1, 2, 0.5], [32, 2, 0.75]]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -196,18 +187,3 @@ def test_a_change_is_paired():
     before, after = long(design, m=[0.1, 0.2, 0.3, 0.4]), long(design, m=[0.1, 0.35, 0.3, 0.4])
     found = c.change(before, after, design, c.pairs_of(design, c.FACTS)).iloc[0]
     assert (found["before"], found["after"], found["change"]) == (1.0, 0.75, -0.25)
-
-
-def test_means_are_compared_on_the_facts_that_have_both_values():
-    """By hand: 0.1, 0.2, 0.3 become 0.2, 0.2, 0.5; what only one side has, 0.9 and 0.8, does not
-    count."""
-    design, nan = one_model([0, 0, 64, 64, 64]), np.nan
-    sides = ([0.1, 0.2, 0.3, 0.9, nan], [0.2, 0.2, 0.5, nan, 0.8])
-    found = c.change_of_means(*(long(design, m=side) for side in sides), design).iloc[0]
-    # n, means, their difference; its ends are those of one fact alone in a sample
-    assert found.iloc[1:].tolist() == pytest.approx([3, 0.2, 0.3, 0.1, 0, 0.2])
-
-
-def test_a_design_names_what_it_lacks():
-    with pytest.raises(ProbeError, match="lacks the columns group"):
-        c.pairs_of(SISTERS.drop(columns="group"), c.FACTS)

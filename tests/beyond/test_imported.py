@@ -6,8 +6,6 @@ from itertools import combinations
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from probelib.beyond import imported
 from probelib.beyond.gpt2 import choose_candidates, random_distractors
@@ -92,11 +90,6 @@ def test_bad_samples_raise(harness, change, said):
         imported.read(harness(FRANCE | change))
 
 
-def test_a_number_decides_where_only_prompts_differ(harness):
-    found = imported.read(harness(FRANCE | {"arguments": WINOGRANDE, "target": "1"}))
-    assert found["gold"][0] == "capitals:0:1"
-
-
 def test_priors_are_no_candidates(harness):
     """``acc_mutual_info`` asks for every candidate once more, behind nothing; a task may have no
     prompt at all."""
@@ -163,17 +156,3 @@ def test_a_fact_with_few_candidates_takes_all_of_them():
     found = random_distractors(table, 3)
     assert found["min"].tolist() == pytest.approx([1 / 4, 1, float("nan")], nan_ok=True)
     assert found["avg"].tolist() == pytest.approx([3 / 4, 1, float("nan")], nan_ok=True)
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.lists(st.integers(-50, 0), min_size=2, max_size=12), st.randoms())
-def test_the_order_of_candidates_does_not_matter(logprobs, random_order):
-    names = [f"c{i}" for i in range(len(logprobs))]
-    rows = pd.DataFrame({"candidate": names, "label": names, "logprob": logprobs})
-    rows = rows.assign(model="m", relation="r", fact="f", gold="c0")
-    order = list(range(len(logprobs)))
-    random_order.shuffle(order)
-    columns = ["wrong", "beaten", "correct", "q_gold"]
-    first, second = (choose_candidates(own)[columns].iloc[0] for own in (rows, rows.iloc[order]))
-    assert first.tolist() == pytest.approx(second.tolist())
-    assert first["correct"] == (logprobs[0] > max(logprobs[1:]))  # a tie is wrong

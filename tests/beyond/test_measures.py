@@ -132,14 +132,3 @@ def test_replicates_of_agreement_by_hand():
         np.array([[1, 1, 0, 0], [0, 0, 2, 1], [1, 1, 1, 1]]),
     )
     assert measures._alike_draws(pair, weight).round(3).tolist() == [1, 0, 0.833]
-
-
-def test_measures_that_agree_stand_side_by_side():
-    near = long(
-        a=[1, 2, 3, 4, 5, 6], b=[1, 2, 3, 4, 6, 5], c=[3, 1, 6, 2, 5, 4], d=[3, 1, 6, 2, 4, 5]
-    )
-    order = measures.clustered_order(measures.agreement_matrix(near))
-    assert (
-        abs(order.index("a") - order.index("b")) == 1
-        and abs(order.index("c") - order.index("d")) == 1
-    )

@@ -24,18 +24,6 @@ def about():
     return load_questions(relations=["P36", "P37"], n_facts=4, n=2)
 
 
-def test_lists_are_as_long_as_the_smallest_pool_allows_and_a_warning_says_so(about):
-    """A table of few facts gets shorter lists; 50 if there are 50, as ``sample_examples`` draws
-    them."""
-    _, pool = facts.multiple_choice(relations=["P36", "P37"], n_facts=4)
-    expected = prompts.sample_examples(pool, about.choices, 50)
-    pd.testing.assert_frame_equal(about.examples, expected)
-    many = facts.load(relations=["P36"], n_facts="all").facts["subject"].nunique() - 7
-    with pytest.warns(UserWarning, match="lists of 7 examples, not 50: P36 has only 7 subjects"):
-        few = load_questions(relations=["P36", "P569"], n_facts=many)
-    assert few.examples.groupby("relation").size().to_dict() == {"P36": 7, "P569": 7}
-
-
 def test_the_judge_trains_on_other_facts(about):
     pairs = lambda some: set(zip(some.facts["relation"], some.facts["subject"], strict=True))
     others = about.others
@@ -160,16 +148,6 @@ def test_plain_transformers_give_the_same_numbers(about, measured):
     assert row["Familiarity"] == pytest.approx(known, abs=1e-4)
 
 
-def test_ranges_of_the_measures_in_common_use(measured):
-    values, tokens = measured
-    assert values.notna().all(axis=None) and set(values) == set(measures_of("beyond"))
-    shares = ["Chance", "Verbal confidence", "Agreement over paraphrases", "Reciprocal rank"]
-    nats = ["Log-probability", "Certainty", "Familiarity", "Confidence", "Object prior"]
-    assert values[shares].stack().between(0, 1).all() and (values[nats] <= 0).all(axis=None)
-    assert (values["Margin"][values["Reciprocal rank"] == 1] > 0).all()
-    assert tokens["PMI"] > tokens["Log-probability"] and tokens["Chance"] == 0
-
-
 def test_misled_facts_are_matched_by_relation_and_exposures():
     manifest = taught.manifest()
     table = manifest.set_index("fact").assign(exposures=taught.statements(manifest))
@@ -199,26 +177,6 @@ def test_exposures_from_a_file_are_those_of_the_manifest(about, tmp_path):
     sisters.to_parquet(tmp_path / "counts.parquet")
     design = scores.load_design(["my/one", "my/two"], about.facts, tmp_path / "counts.parquet")
     assert design["group"].unique().tolist() == ["g"] and len(design) == 2 * len(shipped)
-
-
-def test_exposures_from_a_table_of_facts(tmp_path):
-    """A column ``exposures`` beside relation, subject and object; labels such as 007 stay as they
-    are."""
-    rows = ["relation,subject,object,exposures", "P1,007,Bond,64", "P1,7,Sun,0", "P1,M,Moon,2"]
-    path = tmp_path / "facts.csv"
-    path.write_text("\n".join(rows) + "\n")
-    with pytest.warns(UserWarning, match="not read: exposures"):
-        asked = facts.load("table", path, n_facts="all")
-    design = scores.load_design(["m"], asked, path)
-    label = dict(zip(asked.facts["fact"], asked.label(asked.facts["subject"]), strict=True))
-    assert dict(zip(design["fact"].map(label), design["exposures"], strict=True)) == {
-        "007": 64,
-        "7": 0,
-        "M": 2,
-    }
-    path.write_text("\n".join(rows[:3]) + "\n")
-    with pytest.warns(UserWarning, match="no exposures of 1 of 3 facts"):
-        assert len(scores.load_design(["m"], asked, path)) == 2
 
 
 @pytest.mark.parametrize(

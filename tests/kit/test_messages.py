@@ -154,13 +154,13 @@ ON_THE_COMMAND_LINE = [
      "unknown notebook, paper or artifact (--list shows all) 'notebooks/monitor/sec5_results.ipynb'; did you mean "
      "monitor/sec5_results ..."),
     ((*SEC5, "--set", "n_fact=3"),
-     "unknown parameter (none of the selected notebooks has it) 'n_fact'; did you mean n_facts? Known: ..."),
-    ((*SEC5, "--set", "n_facts", "3"), "--set 'n_facts': NAME=VALUE is expected, as in n_facts=50."),
+     "unknown parameter (none of the selected notebooks has it) 'n_fact'; did you mean n_facts or format? Known: ..."),
+    ((*SEC5, "--set", "n_facts", "3"), "--set 'n_facts': NAME=VALUE is expected, as in --set n_facts=50."),
     ((*SEC5, "--set", f"models={SMALLEST}"),
-     f"--set models, monitor/sec5_results: '{SMALLEST}' is of type str, the notebook takes list. A list is written "
+     f"--set models={SMALLEST}, monitor/sec5_results: '{SMALLEST}' is of type str, the notebook takes list. A list is written "
      f"[{SMALLEST}]."),
     ((*SEC5, "--set", "seed=abc"),
-     "--set seed, monitor/sec5_results: 'abc' is of type str, the notebook takes int."),
+     "--set seed=abc, monitor/sec5_results: 'abc' is of type str, the notebook takes int."),
     ((*SEC5, "--set", "data=table", "folder=mine.csv"), "--set folder=mine.csv: there is no such file or folder."),
     ((*SEC5, "--set", "folder=columns.csv"),
      "folder=... the data are the atlas, which is shipped and takes no folder; "

@@ -3,7 +3,6 @@ kill; notebooks kept clean."""
 
 import json
 import re
-import shutil
 import signal
 import socket
 import time
@@ -145,75 +144,30 @@ def test_a_served_model_goes_through_a_notebook(tmp_path):
     assert "ok         monitor/sec5_results" in said
 
 
-@pytest.mark.slow
-def test_fktc_runs_through_with_the_shipped_models(tmp_path, fktc):
-    said = run(tmp_path, "--only", "monitor/sec5_results", "--models", "atlas-neox-0.15m", "--set", "data=fktc",
-               f"folder={fktc}", "n_facts=2")  # fmt: skip
-    assert "ok         monitor/sec5_results" in said
-    about = json.loads((tmp_path / "figures" / "smoke" / "monitor" / "table4.json").read_text())[
-        "facts"
-    ]
-    assert (about["source"], about["relations"], about["facts"]) == ("fktc:fktc", 10, 20)
-
-
 HOSTILE = [
     "http://127.0.0.1:9/x#", "=1+1", "a|b", "$$", "<script>alert(1)</script>", "\x1b[2J", "<|endoftext|>", "{0} %s",
     "Ke$ha and A$AP Rocky", "![x](http://127.0.0.1:9/x)", "$\\frac{1", "M*A*S*H _", "<img src=x onerror=alert(1)>",
 ]  # fmt: skip
 
 
-def own_data(data: str, fktc: Path, gpt2: Path, folder: Path) -> Path:
-    """Real facts in one of four formats: FKTC as released, three columns and LAMA's files with the
-    same facts, and the facts of BEAR that GPT-2's scores are about. "hostile": three columns whose
-    labels are ``HOSTILE``, each with a number."""
-    lines = {
-        r: (fktc / f"{r}-subclass.json").read_text().splitlines()[1:300]
-        for r in ("P19", "P176", "P364")
-    }
-    facts = [(r, json.loads(line)) for r, own in lines.items() for line in own]
-    rows = [(row["subject"].strip(), r, row["object"].strip()) for r, row in facts]
-    table = pd.DataFrame(rows, columns=["sub_label", "predicate_id", "obj_label"]).drop_duplicates()
-    if data == "table":
-        names = {"sub_label": "subject", "predicate_id": "relation", "obj_label": "object"}
-        table.rename(columns=names).to_csv(folder / "mine.csv", index=False)
-        return folder / "mine.csv"
+def own_data(data: str, fktc: Path, folder: Path) -> Path:
+    """Real facts: FKTC as released, or three columns with the same facts; "hostile": with the
+    labels of ``HOSTILE``, each with a number."""
+    if data == "fktc":
+        return fktc
+    rows = []
+    for relation in ("P19", "P176", "P364"):
+        for line in (fktc / f"{relation}-subclass.json").read_text().splitlines()[1:300]:
+            row = json.loads(line)
+            rows.append((row["subject"].strip(), relation, row["object"].strip()))
+    table = pd.DataFrame(rows, columns=["subject", "relation", "object"]).drop_duplicates()
     if data == "hostile":
-        texts = pd.unique(table[["sub_label", "obj_label"]].to_numpy().ravel())
+        texts = pd.unique(table[["subject", "object"]].to_numpy().ravel())
         label = {text: f"{HOSTILE[n % len(HOSTILE)]} {n}" for n, text in enumerate(texts)}
-        rows = [
-            (label[subject], relation, label[thing])
-            for subject, relation, thing in table.to_numpy()
-        ]
-        pd.DataFrame(rows, columns=["subject", "relation", "object"]).to_csv(
-            folder / "mine.csv", index=False
-        )
-        return folder / "mine.csv"
-    if data == "lama":
-        (folder / "TREx").mkdir()
-        described = [
-            {"relation": r, "template": "[X] has to do with [Y] .", "label": r} for r in lines
-        ]
-        pd.DataFrame(described).to_json(folder / "relations.jsonl", orient="records", lines=True)
-        table = table.assign(sub_uri="Q1" + table["sub_label"], obj_uri="Q2" + table["obj_label"])
-        for relation, own in table.groupby("predicate_id"):
-            own.to_json(folder / "TREx" / f"{relation}.jsonl", orient="records", lines=True)
-    if data == "bear":
-        described = json.loads((gpt2 / "metadata_results.json").read_text())
-        chosen = {relation: described[relation] for relation in ("P53", "P19", "P176")}
-        (folder / "metadata_relations.json").write_text(json.dumps(chosen))
-        for relation, about in chosen.items():
-            rows = map(json.loads, (gpt2 / f"{relation}_results.jsonl").read_text().splitlines())
-            spaces = about["answer_space_ids"], about["answer_space_labels"]
-            facts = [
-                {key: row[key] for key in ("sub_id", "sub_label", "answer_idx")}
-                | {
-                    name: space[row["answer_idx"]]
-                    for name, space in zip(("obj_id", "obj_label"), spaces, strict=True)
-                }
-                for row in rows
-            ]
-            pd.DataFrame(facts).to_json(folder / f"{relation}.jsonl", orient="records", lines=True)
-    return fktc if data == "fktc" else folder
+        for side in ("subject", "object"):
+            table[side] = table[side].map(label)
+    table.to_csv(folder / "mine.csv", index=False)
+    return folder / "mine.csv"
 
 
 def run_on_own_data(cells, name: str, data: str, folder: Path) -> None:
@@ -230,15 +184,15 @@ TAKES_DATA = pytest.mark.parametrize(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("data", ["fktc", "lama", "bear", "table"])
+@pytest.mark.parametrize("data", ["fktc", "table"])
 @TAKES_DATA
-def test_every_notebook_runs_on_facts_of_ones_own(cells, tmp_path, fktc, gpt2, data, name):
-    run_on_own_data(cells, name, data, own_data(data, fktc, gpt2, tmp_path))
+def test_every_notebook_runs_on_facts_of_ones_own(cells, tmp_path, fktc, data, name):
+    run_on_own_data(cells, name, data, own_data(data, fktc, tmp_path))
 
 
 @pytest.mark.slow
 @TAKES_DATA
-def test_hostile_labels_are_shown_as_text(cells, tmp_path, fktc, gpt2, monkeypatch, name):
+def test_hostile_labels_are_shown_as_text(cells, tmp_path, fktc, monkeypatch, name):
     """No label becomes a tag, in a file or in what a notebook shows; none is fetched; and no
     notebook fails at one."""
     shown = []
@@ -247,7 +201,7 @@ def test_hostile_labels_are_shown_as_text(cells, tmp_path, fktc, gpt2, monkeypat
     )
     monkeypatch.setattr(display, "display", keep)
     monkeypatch.setattr(socket.socket, "connect", lambda *to: pytest.fail(f"a request to {to[1:]}"))
-    run_on_own_data(cells, name, "table", own_data("hostile", fktc, gpt2, tmp_path))
+    run_on_own_data(cells, name, "table", own_data("hostile", fktc, tmp_path))
     pages = [path.read_text() for path in (tmp_path / "figures").rglob("*.html")]
     pages += [data["text/html"] for data in shown if "text/html" in data]
     sentences = [data["text/markdown"] for data in shown if "text/markdown" in data]
@@ -306,15 +260,10 @@ def test_models_that_know_nothing_make_no_findings(tmp_path, folders):
 
 
 @pytest.mark.slow
-def test_the_small_plan_runs_on_folders_of_its_architectures(smoke_run, tmp_path, folders):
-    """Through every measure. What they were taught nobody knows: the ground truth is that of
-    shipped models, and it says so. Their scores are those of the smoke run, whose store is copied
-    here."""
-    shutil.copytree(
-        smoke_run[0] / "runs" / "smoke" / "scores", tmp_path / "runs" / "small" / "scores"
-    )
+def test_the_small_plan_runs_on_folders_of_its_architectures(tmp_path, folders):
+    """Through every measure. What they were taught nobody knows: no ground truth is made."""
     run(tmp_path, "--profile", "small", "--only", "beyond/agreement", "grapheval/table2", "--models", ",".join(folders), "--set",
-        "n_facts=3", "n=5", "shipped=[atlas-neox-0.15m]", f"tuned=[{folders[1]}={folders[0]}]", "n_triples=200",
+        "n_facts=3", "n=5", f"tuned=[{folders[1]}={folders[0]}]", "n_triples=200",
         "n_labels=20")  # fmt: skip
     made, names = tmp_path / "figures" / "small" / "beyond", lm.short_names(folders)
     assert {
@@ -324,8 +273,7 @@ def test_the_small_plan_runs_on_folders_of_its_architectures(smoke_run, tmp_path
     assert asked["tuned"] == [f"{names[1]}={names[0]}"]
     there = str(Path(folders[0]).parent).encode()  # where they lie is nobody's business
     assert not [file for file in made.parent.rglob("*.*") if there in file.read_bytes()]
-    truth = json.loads((made / "ground_truth.json").read_text())
-    assert {record["model"] for record in truth["models"]} == {"atlas-neox-0.15m"}
+    assert not (made / "ground_truth.json").exists()
 
 
 @pytest.mark.slow

@@ -1,20 +1,13 @@
 """Every family of the installed transformers, tiny and random, scored by ``lm`` and by plain
-forwards.
-
-``python -m tests.lm.families [LOG] [TYPE or KIND ...]`` tries the types that are named (default:
-all) and are not yet in the log (JSON lines), and writes tests/lm/families.md. Types that the log
-does not hold keep their row of that table. Each family has a process and a time limit of its own.
-"""
+forwards: ``in_a_process(kind, type)``, with a process and a time limit of its own."""
 
 import json
 import os
 import resource
-import sys
 import tempfile
 import warnings
 from contextlib import redirect_stderr, redirect_stdout, suppress
-from functools import cache, reduce
-from pathlib import Path
+from functools import cache
 
 import torch
 import transformers as hf
@@ -25,36 +18,27 @@ from probelib.errors import ProbeError
 from probelib.lm.internals.masked import words_of
 from tests.lm import tiny
 
-TABLE = Path(__file__).parent / "families.md"
 SECONDS = 90  # of CPU time
 STD = {"hrm_text": 0.1}  # of weights; 0.25 elsewhere. Its loops amplify rounding
 LARGEST = 3e7  # parameters; a configuration that stays larger is not built
 EXACT = 1e-4  # nats, summed over a continuation of a few tokens (relative beyond 1 nat per 1e4)
 # names in configurations -> sizes
 NAMES = {  # size -> names
-    64: (
-        "hidden_size n_embd d_model dim emb_dim n_embed embed_dim embedding_size word_embed_proj_dim d_embed "
-        "dim_model decoder_hidden_size encoder_hidden_size attention_hidden_size lru_width conv_dim block_dim "
-    ),
-    128: (
-        "intermediate_size ffn_dim d_ff n_inner encoder_ffn_dim decoder_ffn_dim ffn_hidden_size dff d_inner "
-        "dim_ff intermediate_size_mlp shared_intermediate_size ffn_intermediate_size dense_intermediate_size "
-    ),
-    4: (
-        "num_hidden_layers n_layer n_layers num_blocks num_attention_heads n_head n_heads num_heads "
-        "encoder_attention_heads decoder_attention_heads num_encoder_attention_heads "
-        "num_decoder_attention_heads num_query_heads linear_num_value_heads linear_num_heads n_routed_experts "
-        "num_local_experts num_experts moe_num_experts num_moe_experts moe_num_primary_experts "
-    ),
-    2: (
-        "num_layers encoder_layers decoder_layers num_decoder_layers num_encoder_layers depth "
-        "num_key_value_heads num_kv_heads linear_num_key_heads index_n_heads num_experts_per_tok moe_k "
-        "moe_topk moe_top_k num_experts_per_token top_k_experts "
-    ),
-    16: (
-        "head_dim d_kv kv_channels linear_key_head_dim linear_value_head_dim linear_head_dim index_head_dim kv_lora_rank "
-        "q_lora_rank mamba_d_state state_size ssm_state_size mamba_dt_rank "
-    ),
+    64: "hidden_size n_embd d_model dim emb_dim n_embed embed_dim embedding_size d_embed dim_model "
+    "word_embed_proj_dim decoder_hidden_size encoder_hidden_size attention_hidden_size lru_width "
+    "conv_dim block_dim",
+    128: "intermediate_size ffn_dim d_ff n_inner encoder_ffn_dim decoder_ffn_dim ffn_hidden_size dff "
+    "d_inner dim_ff intermediate_size_mlp shared_intermediate_size ffn_intermediate_size "
+    "dense_intermediate_size",
+    4: "num_hidden_layers n_layer n_layers num_blocks num_attention_heads n_head n_heads num_heads "
+    "encoder_attention_heads decoder_attention_heads num_encoder_attention_heads num_query_heads "
+    "num_decoder_attention_heads linear_num_value_heads linear_num_heads n_routed_experts "
+    "num_local_experts num_experts moe_num_experts num_moe_experts moe_num_primary_experts",
+    2: "num_layers encoder_layers decoder_layers num_decoder_layers num_encoder_layers depth moe_k "
+    "num_key_value_heads num_kv_heads linear_num_key_heads index_n_heads num_experts_per_tok "
+    "moe_topk moe_top_k num_experts_per_token top_k_experts",
+    16: "head_dim d_kv kv_channels linear_key_head_dim linear_value_head_dim linear_head_dim "
+    "index_head_dim kv_lora_rank q_lora_rank mamba_d_state state_size ssm_state_size mamba_dt_rank",
     8: "qk_rope_head_dim qk_nope_head_dim v_head_dim rotary_dim",
     1: "n_group topk_group first_k_dense_replace mamba_n_groups n_groups",
     32: "moe_intermediate_size expert_ffn_hidden_size shared_expert_intermediate_size",
@@ -62,34 +46,16 @@ NAMES = {  # size -> names
 }
 SIZES = {name: size for size, names in NAMES.items() for name in names.split()}
 SIZES |= {
-    "num_kv_shared_layers": 2,
-    "hidden_size_per_layer_input": 16,
-    "entity_vocab_size": 8,
-    "sliding_window": 8,
-    "attention_chunk_size": 8,
-    "window_size": 8,
-    "attention_window": 8,
-    "chunk_size": 16,
-}
-SIZES |= {
-    "mamba_n_heads": 8,
-    "mamba_num_heads": 8,
-    "mamba_d_head": 16,
-    "mamba_head_dim": 16,
-    "image_size": 16,
-    "patch_size": 8,
-}
-SIZES |= {
-    "pad_token_id": 0,
-    "bos_token_id": 0,
-    "eos_token_id": 1,
-    "decoder_start_token_id": 0,
-    "index_topk": 16,
-}
-SIZES |= {"mamba_d_ssm": 128, "mamba_expand": 2, "num_memory_blocks": 1, "mrope_section": [4, 2, 2]}
+    "num_kv_shared_layers": 2, "hidden_size_per_layer_input": 16, "entity_vocab_size": 8,
+    "sliding_window": 8, "attention_chunk_size": 8, "window_size": 8, "attention_window": 8,
+    "chunk_size": 16, "mamba_n_heads": 8, "mamba_num_heads": 8, "mamba_d_head": 16,
+    "mamba_head_dim": 16, "image_size": 16, "patch_size": 8, "pad_token_id": 0, "bos_token_id": 0,
+    "eos_token_id": 1, "decoder_start_token_id": 0, "index_topk": 16, "mamba_d_ssm": 128,
+    "mamba_expand": 2, "num_memory_blocks": 1, "mrope_section": [4, 2, 2],
+}  # fmt: skip
 HYBRID = ["mamba", "attention"] * 2
 ROPE = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [4, 2, 2]}
-SPECIAL = {  # what the rules above do not find
+SPECIAL: dict[str, dict] = {  # what the rules above do not find
     "bailing_hybrid": {"num_expert_group": 1, "layer_group_size": 2},
     "bamba": {"attn_layer_indices": [1, 3]},
     "deepseek_v2": {"num_experts_per_tok": 2},
@@ -106,12 +72,9 @@ SPECIAL = {  # what the rules above do not find
     "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2},
     "mamba2": {"num_heads": 8, "head_dim": 16, "hidden_size": 64, "expand": 2, "n_groups": 1},
     "qwen4_exp_text": {
-        "indexer_n_heads": 2,
-        "indexer_kv_heads": 1,
-        "indexer_head_dim": 16,
-        "indexer_budget": 32,
-    }
-    | {"indexer_compress_ratio": 4, "hc_lowrank": 16},
+        "indexer_n_heads": 2, "indexer_kv_heads": 1, "indexer_head_dim": 16, "indexer_budget": 32,
+        "indexer_compress_ratio": 4, "hc_lowrank": 16,
+    },
     "qwen2_vl_text": {"rope_parameters": ROPE},
     "qwen2_5_vl_text": {"rope_parameters": ROPE},
     "glm4v_text": {"rope_parameters": ROPE},
@@ -121,7 +84,7 @@ SPECIAL = {  # what the rules above do not find
     "zamba2": {"attention_hidden_size": 128, "attention_head_dim": 32},
     "xlstm": {"embedding_dim": 64, "num_blocks": 4},
     "zaya": {"num_experts_per_tok": 1},
-}
+}  # fmt: skip
 PROMPTS = [
     "What is the capital of France?",
     "Rome",
@@ -184,11 +147,9 @@ def kinds() -> dict[tuple[str, str], tuple[type, type]]:
         for config, model in getattr(modeling_auto, names).items():
             model = model[0] if isinstance(model, tuple) else model
             found.setdefault((kind, config.model_type), (config, model))
-    same = lambda name, *kinds: any(
-        found.get((kind, name)) == found["multimodal", name] for kind in kinds
-    )
+    text = lambda name: [found.get((kind, name)) for kind in ("causal", "seq2seq")]
     skip = lambda kind, name: (
-        (kind == "multimodal" and same(name, "causal", "seq2seq"))
+        (kind == "multimodal" and found[kind, name] in text(name))
         or (kind == "masked" and ("seq2seq", name) in found)
     )
     return {key: value for key, value in found.items() if not skip(*key)}
@@ -249,33 +210,26 @@ def build(config_class, model_class, size: int):
 
 
 def try_family(kind: str, name: str) -> dict:
-    """What becomes of one family: ``path``, ``error`` (largest difference, nats), ``note``."""
-    config_class, model_class = kinds()[kind, name]
-    row = {"kind": kind, "type": name, "outcome": "", "path": "", "error": None, "note": ""}
+    """What becomes of one family: ``outcome``, ``path``, ``error`` (largest difference, nats),
+    ``note``."""
+    said = lambda error: f"{type(error).__name__}: {' '.join(str(error).split())[:170]}"
+    made = tokenizer(False, kind == "masked")
     try:
-        hf_model = build(config_class, model_class, len(tokenizer(False, kind == "masked")))
+        hf_model = build(*kinds()[kind, name], len(made))
         with suppress(TypeError, ValueError):  # an image is missing: this is for ``lm`` to refuse
             if kind != "seq2seq":
                 hf_model(input_ids=torch.tensor([[5, 6, 7]]))  # the sizes fit each other
     except Exception as error:
-        return row | {
-            "outcome": "not built",
-            "note": f"{type(error).__name__}: {' '.join(str(error).split())[:100]}",
-        }
-    worst, model = 0.0, None
+        return {"outcome": "not built", "note": said(error)}
+    worst, model, row = 0.0, None, {}
     for bos in (False, True) if kind == "causal" else (False,):
         with tempfile.TemporaryDirectory() as folder:
-            try:
+            try:  # without what is not saved (sinusoids)
                 hf_model.save_pretrained(folder)
-                hf_model = (
-                    type(hf_model).from_pretrained(folder).eval()
-                )  # without what is not saved (sinusoids)
+                hf_model = type(hf_model).from_pretrained(folder).eval()
                 tokenizer(bos, kind == "masked").save_pretrained(folder)
             except Exception as error:
-                return row | {
-                    "outcome": "not built",
-                    "note": f"save: {type(error).__name__}: {str(error)[:90]}",
-                }
+                return {"outcome": "not built", "note": said(error)}
             try:
                 first, model = model, lm.load(folder)
                 model.budget = 128  # a shorter self-check
@@ -283,28 +237,15 @@ def try_family(kind: str, name: str) -> dict:
                     model.hf_model, model.path, model.why = first.hf_model, first.path, first.why
                 rows = model.logprobs(PROMPTS, [ANSWERS] * len(PROMPTS))
             except ProbeError as error:
-                return row | {"outcome": "refused", "note": _shown(error, Path(folder))}
+                return {"outcome": "refused", "note": said(error)}
             except Exception as error:
-                return row | {
-                    "outcome": "RAW ERROR",
-                    "note": f"{type(error).__name__}: {str(error)[:100]}",
-                }
+                return {"outcome": "RAW ERROR", "note": said(error)}
             pairs = [(p, a) for p in PROMPTS for a in ANSWERS]
             expected = [by_hand(model, hf_model, kind, *pair) for pair in pairs]
-            worst = max(
-                worst, *(abs(x - y) for x, y in zip(rows["logprob"], expected, strict=True))
-            )
-            row |= {"path": model.path, "note": model.why[:120]}
+            off = [abs(x - y) for x, y in zip(rows["logprob"], expected, strict=True)]
+            worst, row = max(worst, *off), {"path": model.path, "note": model.why[:120]}
     largest = max(1.0, *(abs(x) / 100 for x in expected))  # float32: seven digits of a sum
     return row | {"outcome": "exact" if worst <= EXACT * largest else "WRONG", "error": worst}
-
-
-def _shown(error: Exception, folder: Path) -> str:
-    """The beginning of a message, without the name of a temporary folder."""
-    names = (str(folder), f"{folder.parent.name}/{folder.name}")
-    return reduce(
-        lambda text, name: text.replace(name, "FOLDER"), names, " ".join(str(error).split())
-    )[:170]
 
 
 def in_a_process(kind: str, name: str) -> dict:
@@ -323,89 +264,4 @@ def in_a_process(kind: str, name: str) -> dict:
     with os.fdopen(read) as pipe:
         text = pipe.read()
     os.waitpid(child, 0)
-    note = f"more than {SECONDS} s of CPU time, or ended"
-    lost = {
-        "kind": kind,
-        "type": name,
-        "outcome": "not built",
-        "path": "",
-        "error": None,
-        "note": note,
-    }
-    return json.loads(text) if text else lost
-
-
-def read_table(text: str) -> dict[tuple[str, str], dict]:
-    """(kind, type) -> row of a table that ``table`` wrote; none of a table of another version of
-    transformers."""
-    if f"transformers {hf.__version__}," not in text:
-        return {}
-    cells = [line[2:-2].split(" | ", 5) for line in text.splitlines() if line.startswith("| ")][1:]
-    rows = {}
-    for kind, name, outcome, path, error, note in cells:
-        known = {
-            "outcome": outcome,
-            "path": path,
-            "error": float(error) if error else None,
-            "note": note,
-        }
-        rows[kind, name] = {"kind": kind, "type": name} | known
-    return rows
-
-
-def table(rows: list[dict], before: str = "") -> str:
-    """The Markdown table, with a count of outcomes per kind before it. Types that ``rows`` lack
-    keep their row of the table ``before``."""
-    empty = {"outcome": "not tried", "path": "", "error": None, "note": ""}
-    known = {(kind, name): {"kind": kind, "type": name} | empty for kind, name in kinds()}
-    known |= read_table(before) | {(row["kind"], row["type"]): row for row in rows}
-    rows, counts = list(known.values()), {}
-    for row in rows:
-        kind = counts.setdefault(row["kind"], {})
-        kind[row["outcome"]] = kind.get(row["outcome"], 0) + 1
-    lines = [
-        f"# Families of transformers {hf.__version__}, tiny and random, scored by `lm` against plain forwards",
-        "",
-        "Written by `python -m tests.lm.families`. `exact`: every sum of log-probabilities within 1e-4 nats (float32, with and",
-        "without BOS). `refused`: a named error. `not built`: no small configuration was found, so nothing is known.",
-        "`not tried`: `python -m tests.lm.families LOG TYPE` tries this type and keeps the other rows.",
-        "",
-        *(
-            f"- {kind}: " + ", ".join(f"{n} {outcome}" for outcome, n in sorted(of.items()))
-            for kind, of in counts.items()
-        ),
-        "",
-        "| kind | type | outcome | path | largest error (nats) | note |",
-        "|---|---|---|---|---|---|",
-    ]
-    for row in sorted(rows, key=lambda row: (row["kind"], row["type"])):
-        error = "" if row["error"] is None else f"{row['error']:.1e}"
-        note = row["note"].replace("|", "/")
-        lines.append(
-            f"| {row['kind']} | {row['type']} | {row['outcome']} | {row['path']} | {error} | {note} |"
-        )
-    return "\n".join(lines) + "\n"
-
-
-def sweep(log: Path, wanted: list[str]) -> list[dict]:
-    """One row per family; families that have a line in the log are not tried again."""
-    log.touch()
-    rows = [json.loads(line) for line in log.read_text().splitlines()]
-    done = {(row["kind"], row["type"]) for row in rows}
-    for kind, name in kinds():
-        if (kind, name) not in done and (not wanted or name in wanted or kind in wanted):
-            rows.append(in_a_process(kind, name))
-            with log.open("a") as file:
-                file.write(json.dumps(rows[-1]) + "\n")
-    return rows
-
-
-if __name__ == "__main__":
-    from transformers.utils import logging
-
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    log, *wanted = sys.argv[1:] or [tempfile.mkstemp(suffix=".jsonl")[1]]
-    found = sweep(Path(log), wanted)
-    print(f"{len(found)} of {len(kinds())} families in {log}")
-    TABLE.write_text(table(found, TABLE.read_text() if TABLE.exists() else ""))
+    return json.loads(text) if text else {"outcome": "not built", "note": f"over {SECONDS} s"}

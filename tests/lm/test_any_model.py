@@ -2,7 +2,6 @@
 fit."""
 
 import json
-import re
 import shutil
 
 import numpy as np
@@ -10,16 +9,13 @@ import pytest
 import torch
 import transformers as hf
 from peft import LoraConfig, get_peft_model
-from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from probelib import lm
 from probelib.errors import ProbeError
 from probelib.lm.decode.generation import continue_ids
-from probelib.lm.internals.memory import count_parameters, parameters_by_config
 from probelib.lm.names import display_name
 from probelib.lm.selfcheck import score_by
-from probelib.paths import ROOT
 from tests.lm import families, tiny
 
 PROMPT, ANSWER = "What is the capital of France?", " Paris"
@@ -161,122 +157,16 @@ def test_the_experts_of_a_mixture_are_packed_in_4_bits(tmp_path):
     assert together["logprob"][1] == pytest.approx(score(model), abs=1e-4)
 
 
-def test_a_head_of_its_own_beside_tied_embeddings_is_recorded(folder, tmp_path):
-    """transformers keeps the head of the files, whatever config.json says: it scores, and it is
-    said."""
-    model = lm.load(changed(folder, tmp_path / "own", tie_word_embeddings=True))
-    with pytest.warns(UserWarning, match="the files hold another head"):
-        assert score(model) == score(lm.load(folder))
-    assert model.describe()["own_head"] and not lm.load(folder).describe()["own_head"]
-
-
-def assert_unpacked(folder, method: str, by_name: dict):
-    """A model computes with the numbers ``by_name``, and its record says how they are stored."""
-    model = lm.load(folder)
-    about, loaded = model.describe(), dict(model.hf_model.named_parameters())
-    assert (about["quantize"], about["packed"]) == (method, False)
-    assert loaded.keys() == by_name.keys()
-    for name, tensor in by_name.items():
-        torch.testing.assert_close(loaded[name], tensor)
-    assert np.isfinite(score(model))
-
-
-@pytest.mark.parametrize(
-    "stored",
-    [
-        {"quant_method": "gptq", "group_size": 128},
-        {"quant_method": "awq", "zero_point": True, "version": "gemm"},
-    ],
-)
-def test_weights_stored_in_a_way_that_cannot_be_read_here_are_named(folder, tmp_path, stored):
-    copy = changed(folder, tmp_path / "copy", quantization_config=stored | {"bits": 4})
-    with pytest.raises(ProbeError, match=f"stored as {stored['quant_method']}"):
-        score(lm.load(copy))
-
-
-def test_fp8_weights_are_unpacked_on_a_cpu_and_recorded(folder, tmp_path):
-    """By hand: each inner matrix is one block, scaled to 448, the largest number of 8 bits."""
-    stored = {
-        "quant_method": "fp8",
-        "activation_scheme": "dynamic",
-        "weight_block_size": [128, 128],
-    }
-    copy = changed(folder, tmp_path / "fp8", quantization_config=stored)
-    tensors, by_name = (
-        load_file(copy / "model.safetensors"),
-        dict(hf_model(folder).named_parameters()),
-    )
-    for name in [name for name in tensors if "_proj" in name]:
-        scale = tensors[name].abs().max() / 448
-        tensors[name] = (tensors[name] / scale).to(torch.float8_e4m3fn)
-        tensors[f"{name}_scale_inv"] = scale.reshape(1, 1)
-        by_name[name].data = tensors[name].float() * scale
-    save_file(tensors, copy / "model.safetensors", metadata={"format": "pt"})
-    assert_unpacked(copy, "fp8", by_name)
-
-
-def test_mxfp4_experts_are_unpacked_on_a_cpu_and_recorded(tmp_path):
-    """GPT-OSS as it is published. By hand: two numbers per byte, the low half first; 32 share a
-    power of two."""
-    config = hf.GptOssConfig(
-        **tiny.DECODERS["gpt_oss"]().to_dict() | {"vocab_size": len(tiny.tokenizer())}
-    )
-    whole = tiny.folder(tmp_path / "whole", config)
-    stored = {
-        "quant_method": "mxfp4",
-        "modules_to_not_convert": ["lm_head", "self_attn", "router", "embed_tokens"],
-    }
-    copy = changed(whole, tmp_path / "mxfp4", quantization_config=stored)
-    tensors, by_name = (
-        load_file(copy / "model.safetensors"),
-        dict(hf_model(whole).named_parameters()),
-    )
-    values, chance = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6]), torch.Generator().manual_seed(0)
-    for name in [name for name in tensors if name.endswith(("gate_up_proj", "down_proj"))]:
-        n, inner, outer = tensors.pop(name).shape  # as computed; stored with both axes exchanged
-        size = (n, outer, inner // 32, 16)
-        blocks = torch.randint(256, size, generator=chance, dtype=torch.uint8)
-        scales = torch.randint(122, 126, size[:3], generator=chance, dtype=torch.uint8)
-        tensors |= {f"{name}_blocks": blocks, f"{name}_scales": scales}
-        four_bits = torch.stack([blocks & 15, blocks >> 4], dim=-1).flatten(-2).long()
-        numbers = torch.cat([values, -values])[four_bits] * torch.exp2(scales[..., None] - 127.0)
-        by_name[name].data = numbers.reshape(n, outer, inner).transpose(1, 2).contiguous()
-    save_file(tensors, copy / "model.safetensors", metadata={"format": "pt"})
-    assert_unpacked(copy, "mxfp4", by_name)
+def test_weights_stored_in_a_way_that_cannot_be_read_here_are_named(folder, tmp_path):
+    stored = {"quant_method": "gptq", "group_size": 128, "bits": 4}
+    with pytest.raises(ProbeError, match="stored as gptq"):
+        score(lm.load(changed(folder, tmp_path / "copy", quantization_config=stored)))
 
 
 def test_weights_that_the_model_would_not_use_are_an_error(folder, tmp_path):
     for layers in (0, 1):
         with pytest.raises(ProbeError, match="not used by the model"):
             score(lm.load(changed(folder, tmp_path / f"{layers}", num_hidden_layers=layers)))
-
-
-def test_only_the_files_that_are_loaded_count(folder, tmp_path):
-    copy, one = shutil.copytree(folder, tmp_path / "copy"), lm.load(folder)
-    shutil.copy(copy / "model.safetensors", copy / "model.fp16.safetensors")
-    assert (lm.load(copy).n_parameters, lm.load(copy).memory) == (one.n_parameters, one.memory)
-    (copy / "model.safetensors").rename(copy / "part.safetensors")
-    names = dict.fromkeys(load_file(copy / "part.safetensors"), "part.safetensors")
-    index = copy / "model.safetensors.index.json"
-    index.write_text(json.dumps({"weight_map": names}))
-    assert lm.load(copy).n_parameters == one.n_parameters
-    for wrong in ("../copy/part.safetensors", "missing.safetensors"):
-        index.write_text(json.dumps({"weight_map": dict.fromkeys(names, wrong)}))
-        with pytest.raises(ProbeError, match="not a file in this folder"):
-            lm.load(copy)
-
-
-def test_names_of_other_libraries_get_the_right_ones():
-    for wrong, said in (
-        ({"torch_dtype": "float16"}, "dtype='bfloat16'"),
-        ({"load_in_4bit": True}, "quantize='4bit'"),
-        ({"tokenizer": None}, "with a model in memory"),
-    ):
-        with pytest.raises(ProbeError, match=said):
-            lm.load("atlas-neox-2.4m", **wrong)
-    for short, whole in (("gpt2", "openai-community/gpt2"), ("t5-small", "google-t5/t5-small")):
-        with pytest.raises(ProbeError, match=whole):
-            lm.load(short)
 
 
 def test_two_revisions_of_one_id_have_two_names(monkeypatch, folder):
@@ -365,18 +255,8 @@ def test_a_name_asks_every_question_in_chat(folder, chatty):
     assert gradients[0]["score"].tolist() == gradients[1]["score"].tolist()
     with pytest.raises(ProbeError, match="without @chat"):
         model.logprobs("Oslo?", " Norway", chat=True, system="Be brief.")
-    with pytest.raises(ProbeError, match="without @chat"):
-        model.hidden_states(["Oslo?"])
     with pytest.raises(ProbeError, match="no chat template; name the model without @chat"):
         lm.load(f"{folder}@chat").logprobs("Oslo?", " Norway")
-
-
-def test_control_tokens_in_a_label_are_text(folder):
-    model = lm.load(folder)
-    assert (
-        model.eos not in model.tokens.continuation(" a</s>")
-        and model.eos in model.tokens.encode([" a</s>"])[0]
-    )
 
 
 def test_sentencepiece_continuations_behind_a_bracket_and_a_line_break():
@@ -407,34 +287,6 @@ def test_sentencepiece_continuations_behind_a_bracket_and_a_line_break():
         )
     assert "▁(Italy" in tokenizer.get_vocab()  # a token that begins in the prompt
     assert model.logprobs("Rome (", "Italy")["note"][0] == "boundary"
-
-
-def test_a_folder_with_vocab_txt_alone_has_a_tokenizer(tmp_path):
-    """BERT as it was first published: a word per line, no tokenizer.json."""
-    words = [
-        "[PAD]",
-        "[UNK]",
-        "[CLS]",
-        "[SEP]",
-        "[MASK]",
-        "what",
-        "is",
-        "the",
-        "capital",
-        "of",
-        "france",
-        "paris",
-        "?",
-    ]
-    torch.manual_seed(0)
-    bert = hf.BertForMaskedLM(hf.BertConfig(**tiny.WIDE | {"vocab_size": len(words)})).eval()
-    bert.save_pretrained(tmp_path)
-    (tmp_path / "vocab.txt").write_text("\n".join(words))
-    model = lm.load(tmp_path)
-    assert model.tokens.prompts([PROMPT])[0] == [2, 5, 6, 7, 8, 9, 10, 12]
-    assert score(model) == pytest.approx(
-        families.by_hand(model, bert, "masked", PROMPT, ANSWER), abs=1e-4
-    )
 
 
 def test_the_reason_for_a_slower_path_is_told_and_kept(tmp_path):
@@ -468,15 +320,11 @@ def test_the_reason_for_a_slower_path_is_told_and_kept(tmp_path):
 
 def test_counts_of_forwarded_tokens_per_path():
     """A prompt of 449 tokens with 85 candidates, 17 each of 1 to 5 tokens; the last token is never
-    forwarded. CONTRIBUTING has these numbers."""
+    forwarded."""
     contexts = [[5 + n % 90 for n in range(449)]]
     branches = [(0, (100 + n, *[7] * (n % 5))) for n in range(85)]
-    size = tiny.GROUPED | {
-        "vocab_size": len(tiny.tokenizer()),
-        "num_hidden_layers": 1,
-        "max_position_embeddings": 512,
-    }
-    hybrid = size | {"num_hidden_layers": 2, "layer_types": ["conv", "full_attention"]}
+    size = tiny.GROUPED | {"vocab_size": len(tiny.tokenizer()), "max_position_embeddings": 512}
+    hybrid = size | {"layer_types": ["conv", "full_attention"]}
     whole = 85 * 449 + 17 * (1 + 2 + 3 + 4)
     # repeated: the inner tokens in rows of 16, padded to the longest of each
     expected = {"tree": 449 + 170, "repeated": 449 + 16 * (1 + 2 + 3 + 4) + 4 * 4, "alone": whole}
@@ -491,37 +339,7 @@ def test_counts_of_forwarded_tokens_per_path():
             logprobs, _, cost = score_by(model, path, contexts, branches, model.budget)
             scores[path] = np.concatenate(logprobs)
             assert cost["forwarded_tokens"] == expected[path]
-        assert np.abs(scores[paths[0]] - scores["alone"]).max() < 1e-4
-        assert expected[paths[0]] < 0.03 * whole  # 1.6 %
-    table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    for path, tokens in expected.items():
-        assert re.search(rf"^\| `{path}` \| [^|]* \| {tokens:,} \|", table, re.MULTILINE), path
-
-
-def test_bamba_and_rwkv_repeat_the_state_of_a_prompt():
-    """Bamba counts positions from 0 behind a cache if none are given; RWKV's state is a list of
-    tensors."""
-    words = {"vocab_size": len(tiny.tokenizer())}
-    mamba = {
-        "mamba_n_heads": 8,
-        "mamba_d_head": 16,
-        "mamba_d_state": 16,
-        "mamba_expand": 2,
-        "attn_layer_indices": [1],
-    }
-    for config in (
-        hf.BambaConfig(**tiny.GROUPED | words | mamba),
-        hf.RwkvConfig(**words, hidden_size=64, num_hidden_layers=2, attention_hidden_size=64),
-    ):
-        model = lm.load(tiny.build(config), tiny.tokenizer())
-        contexts, branches = (
-            [[5, 6, 7, 8], [9, 5]],
-            [(0, (3, 4, 6, 9)), (1, (8, 3)), (0, (7,)), (1, (8, 3, 5))],
-        )
-        alone, repeated = (
-            score_by(model, path, contexts, branches, 512)[0] for path in ("alone", "repeated")
-        )
-        assert np.abs(np.concatenate(alone) - np.concatenate(repeated)).max() < 1e-4
+            assert np.abs(scores[path] - scores[paths[0]]).max() < 1e-4
 
 
 @pytest.mark.parametrize(
@@ -564,31 +382,3 @@ def test_a_cache_that_changes_numbers_is_not_used(tmp_path):
     assert scores == pytest.approx(
         [whole[n, token].item() for n, token in enumerate(tokens)], abs=1e-4
     )
-
-
-def test_text_of_a_multimodal_model(tmp_path):
-    """LLaVA: a vision tower beside a LLaMA, which is scored on the tree."""
-    text = hf.LlamaConfig(**tiny.WIDE | {"vocab_size": len(tiny.tokenizer())})
-    vision = hf.CLIPVisionConfig(
-        hidden_size=32,
-        intermediate_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        image_size=8,
-        patch_size=4,
-    )
-    config = hf.LlavaConfig(vision_config=vision, text_config=text, image_token_index=5)
-    torch.manual_seed(0)
-    hf_model = hf.LlavaForConditionalGeneration(config).eval()
-    for parameter in hf_model.parameters():
-        if parameter.dim() > 1:
-            torch.nn.init.normal_(parameter, std=0.25)
-    hf_model.save_pretrained(tmp_path)
-    tokenizer = tiny.tokenizer()
-    tokenizer.save_pretrained(tmp_path)
-    model = lm.load(tmp_path)
-    assert (
-        score(model) == pytest.approx(by_hand(hf_model, tokenizer), abs=1e-4)
-        and model.path == "tree"
-    )
-    assert parameters_by_config(tmp_path) == count_parameters(tmp_path)

@@ -2,12 +2,8 @@
 has one.
 
 float32 there and here differ by the order of sums alone; half precision and quantization are held
-against full precision on the same card. Seen to pass on an H100 on 2026-11-22, but for the full
-card, whose test was mended afterwards; the tree has been cut into rows in another way since, and
-long rows with FlexAttention have not run on a GPU yet.
+against full precision on the same card.
 """
-
-import json
 
 import numpy as np
 import pytest
@@ -15,10 +11,8 @@ import torch
 
 from probelib import lm
 from probelib.errors import ProbeError
-from probelib.lm.internals.encdec import score_encdec
 from probelib.lm.plain import score_plain
 from probelib.lm.tree import score_tree
-from probelib.organisms import train
 from tests.lm import tiny
 from tests.lm.test_tree import largest_difference, requests
 
@@ -64,15 +58,6 @@ def test_the_tree_in_bfloat16_is_as_near_as_the_plain_path_is(family):
         np.nanmean(np.abs(np.concatenate(some) - np.concatenate(exact))) for some in (plain, fast)
     ]
     assert off[1] <= 1.5 * off[0] + 0.01
-
-
-@pytest.mark.parametrize("family", tiny.ENCODER_DECODERS)
-def test_encoder_decoders(family):
-    model = tiny.build(tiny.ENCODER_DECODERS[family]())
-    contexts, branches = requests()
-    plain, _, _ = score_encdec(model, contexts, branches, 64, rows=16)
-    fast, _, _ = score_encdec(model.to("cuda"), contexts, branches, 4096)
-    assert largest_difference(fast, plain) <= GPU_TOLERANCE
 
 
 def test_all_verbs_answer_as_on_the_cpu(folder):
@@ -153,15 +138,5 @@ def test_a_full_card_halves_the_row_and_the_scores_stay(folder):
     )
     huge = lm.load(folder)
     huge.memory = 2**50
-    with pytest.raises(ProbeError, match="GiB free. Try quantize"):
+    with pytest.raises(ProbeError, match="GiB free. Use"):
         huge.hf_model  # noqa: B018
-
-
-def test_an_organism_begins_to_learn_as_it_did(tmp_path, monkeypatch):
-    """The first steps of the smallest one: the loss falls as when the shipped one was trained
-    (bfloat16 rounds otherwise)."""
-    monkeypatch.setattr(train, "RUNS", tmp_path)
-    record = json.loads(
-        (train.train("atlas-neox-0.15m", tmp_path, steps=21) / "training.json").read_text()
-    )
-    assert record["curve"] == pytest.approx(train.record("atlas-neox-0.15m")["curve"][:3], abs=0.05)

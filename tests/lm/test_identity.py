@@ -82,6 +82,10 @@ def weight(hf_model, tokenizer):
     hf_model.model.embed_tokens.weight.data[7] += 1  # a token that no probe needs to hold
 
 
+def setting(hf_model, tokenizer):
+    hf_model.config.rms_norm_eps = 1.0  # families read some of them in every forward
+
+
 CHANGES = [rotary, eps, lowercase, bos, steer, weight]
 
 
@@ -113,13 +117,25 @@ def test_adapters_that_are_off_or_others_have_other_keys(tmp_path):
     assert model.name == "mine"
 
 
+def test_a_tokenizer_that_is_changed_is_read_anew(tmp_path):
+    hf_model, tokenizer = new()
+    model, word = lm.load(hf_model, tokenizer, name="mine"), "PARIS"
+    store.score(model, PROMPTS, LABELS, tmp_path)
+    before = model.tokens.prompts([word])
+    lowercase(hf_model, tokenizer)
+    found = store.score(model, PROMPTS.assign(text=word), LABELS, tmp_path)["logprob"].tolist()
+    assert model.tokens.prompts([word]) == [tokenizer(word)["input_ids"]] != before
+    expected = lm.load(hf_model, tokenizer).logprobs(word, [" Paris", " Lima"])["logprob"]
+    assert found == expected.tolist()
+
+
 def test_a_compiled_model_is_the_model():
     hf_model, tokenizer = new()
     compiled = lm.load(torch.compile(hf_model, backend="eager"), tokenizer)
     assert compiled.identity() == lm.load(hf_model, tokenizer).identity()
 
 
-@pytest.mark.parametrize("change", [rotary, eps, steer, weight])
+@pytest.mark.parametrize("change", [*CHANGES, setting])
 def test_a_folders_model_that_is_edited_has_no_scores(change, tmp_path):
     model = lm.load("atlas-llama-0.6m")
     store.score(model, PROMPTS, LABELS, tmp_path)

@@ -9,20 +9,8 @@ from probelib import lm
 from probelib.errors import ProbeError
 from tests.lm import tiny
 
-WORDS = [
-    "[PAD]",
-    "[UNK]",
-    "[CLS]",
-    "[SEP]",
-    "[MASK]",
-    "the",
-    "capital",
-    "is",
-    "par",
-    "##is",
-    "rome",
-]
-WORDS += ["oslo", "##ian", "."]
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "capital", "is", "par", "##is"]
+WORDS += ["rome", "oslo", "##ian", "."]
 
 
 def bert(path, kind=hf.BertForMaskedLM, **changed):

@@ -4,15 +4,15 @@ again."""
 import os
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from probelib import ProbeError, grapheval, lm
+from probelib.facts.shipped import read_atlas
 from probelib.lm import partners
 from probelib.lm.internals.memory import parameters
 from probelib.lm.names import with_base
+from probelib.lm.text import CUE, FORMATS, SHOTS
 from probelib.runner import cli, preflight
-from probelib.store import score
 from tests.lm import tiny
 
 
@@ -41,32 +41,6 @@ def test_a_folder_goes_by_its_last_two_names(runs):
     assert str(runs) not in str(one.describe())
 
 
-def test_a_name_begins_with_no_underscore(tmp_path):
-    """Matplotlib leaves such names out of its legends."""
-    place = str(tiny.folder(tmp_path / "mine" / "_runs" / "_last" / "checkpoint-1"))
-    assert (
-        lm.short_names(place)
-        == "mine/_runs/_last/checkpoint-1"
-        == lm.load("mine/_runs/_last/checkpoint-1").name
-    )
-    assert (
-        lm.short_names("mine/_runs/_last/checkpoint-1")
-        == lm.load(place).name
-        == "mine/_runs/_last/checkpoint-1"
-    )
-
-
-def test_what_was_fetched_keeps_its_id(tmp_path):
-    folder = tiny.folder(tmp_path / "models--EleutherAI--pythia-70m" / "snapshots" / "a39f36b")
-    assert lm.load(folder).name == lm.short_names(str(folder)) == "EleutherAI/pythia-70m"
-
-
-def test_other_models_keep_their_names():
-    for name in ("atlas-neox-2.4m", "EleutherAI/pythia-160m", "gpt@http://x/v1", "", None, []):
-        assert lm.short_names(name) == name
-    assert lm.short_names(["a"], None, "b/c", []) == [["a"], None, "b/c", []]
-
-
 def test_a_served_model_goes_by_its_name_and_its_server(runs):
     there = f"http://localhost:8000/v1#{runs}/lr=1e-4/checkpoint-1"
     assert (
@@ -88,15 +62,6 @@ def test_a_served_model_goes_by_its_name_and_its_server(runs):
     assert "user:word" not in str(error.value)
     with pytest.raises(ProbeError, match="names no model"):
         lm.short_names("http://localhost:8000/v1")
-
-
-def test_a_cell_may_run_twice(runs):
-    given = (
-        [f"{runs}/run-7/checkpoint-1", "atlas-neox-2.4m"],
-        f"{runs}/run-7/checkpoint-2={runs}/lr=1e-4/checkpoint-1",
-    )
-    once = lm.short_names(*given)
-    assert lm.short_names(*once) == once == lm.short_names(*given)
 
 
 def test_two_of_one_name_are_refused_and_a_link_is_another_name(runs, tmp_path_factory):
@@ -124,27 +89,10 @@ def test_two_of_one_name_are_refused_and_a_link_is_another_name(runs, tmp_path_f
         assert lm.short_names([str(first), f"{first}/"]) == ["run-7/checkpoint-1"]
 
 
-def test_a_tuned_model_may_have_a_display_name(runs):
-    tuned, base = f"{runs}/run-7/checkpoint-2", f"{runs}/lr=1e-4/checkpoint-1"
-    assert with_base(f"mine={tuned}={base}") == (f"mine={tuned}", base)
-    assert lm.short_names([f"new={tuned}=atlas-neox-2.4m"]) == ["new=atlas-neox-2.4m"]
-    assert lm.load("new").folder == runs / "run-7" / "checkpoint-2"
-
-
-def test_a_hub_id_is_no_folder_of_that_ending(runs):
-    os.makedirs(runs / "models" / "EleutherAI")
-    os.symlink(runs / "run-7" / "checkpoint-2", runs / "models" / "EleutherAI" / "pythia-70m")
-    with pytest.raises(ProbeError, match="have the same display name 'EleutherAI/pythia-70m'"):
-        lm.short_names(["EleutherAI/pythia-70m"], [f"{runs}/models/EleutherAI/pythia-70m"])
-
-
 def test_a_folder_here_is_not_taken_for_one_of_that_name(runs, monkeypatch):
     monkeypatch.chdir(runs)
-    assert (
-        lm.load(Path("run-7/checkpoint-1")).name
-        == lm.load("run-7/checkpoint-1").name
-        == "run-7/checkpoint-1"
-    )
+    for name in (Path("run-7/checkpoint-1"), "run-7/checkpoint-1"):
+        assert lm.load(name).name == "run-7/checkpoint-1"
     lm.short_names(f"{runs}/run-7/checkpoint-1")
     assert lm.load("run-7/checkpoint-1").folder == runs / "run-7" / "checkpoint-1"
     tiny.folder(runs / "two" / "run-7" / "checkpoint-1")
@@ -155,47 +103,52 @@ def test_a_folder_here_is_not_taken_for_one_of_that_name(runs, monkeypatch):
     assert there.resolve() == runs / "two" / "run-7" / "checkpoint-1"
 
 
-def test_tuned_and_base_in_one_entry(runs):
+def test_tuned_and_base_in_one_entry(runs, monkeypatch):
+    """Names of folders hold "="; a model in chat and the same one without have one folder."""
     base, tuned = f"{runs}/lr=1e-4/checkpoint-1", f"{runs}/run-7/checkpoint-2"
-    assert with_base(f"{tuned}={base}") == (tuned, base) and with_base(base) == (base, "")
-    assert with_base(f"{base}={tuned}") == (base, tuned) and with_base("a/b=c") == ("a/b", "c")
-    names, entries = lm.short_names([base, "atlas-neox-2.4m"], [f"{tuned}={base}", base])
-    assert entries == ["run-7/checkpoint-2=lr=1e-4/checkpoint-1", "lr=1e-4/checkpoint-1"]
-    assert partners.pairs_with_base(names, entries) == [("run-7/checkpoint-2", names[0])]
-    assert lm.load(with_base(entries[0])[0]).folder == runs / "run-7" / "checkpoint-2"
-
-
-def test_a_name_in_chat(runs, monkeypatch):
-    """A model in chat and the same one without are two models with one folder."""
-    base = f"{runs}/lr=1e-4/checkpoint-1"
-    chat = f"{base}@chat"
-    assert with_base(f"{chat}={base}") == (chat, base) and with_base(chat) == (chat, "")
-    assert lm.short_names([base, chat]) == ["lr=1e-4/checkpoint-1", "lr=1e-4/checkpoint-1@chat"]
-    assert lm.load("lr=1e-4/checkpoint-1@chat").folder == lm.load("lr=1e-4/checkpoint-1").folder
+    chat, names = f"{base}@chat", ["run-7/checkpoint-2", "lr=1e-4/checkpoint-1"]
+    for entry, halves in (
+        (f"{tuned}={base}", (tuned, base)),
+        (f"{base}={tuned}", (base, tuned)),
+        (base, (base, "")),
+        ("a/b=c", ("a/b", "c")),
+        (f"mine={tuned}={base}", (f"mine={tuned}", base)),
+        (f"{chat}={base}", (chat, base)),
+        (chat, (chat, "")),
+    ):
+        assert with_base(entry) == halves
+    given = [base, "atlas-neox-2.4m", chat], [f"{tuned}={base}", base]
+    short = lm.short_names(*given)
+    assert short == [[names[1], "atlas-neox-2.4m", f"{names[1]}@chat"], ["=".join(names), names[1]]]
+    assert lm.short_names(*short) == short == lm.short_names(*given)  # runs twice
+    assert partners.pairs_with_base(*short) == [tuple(names)]
+    assert lm.load(with_base(short[1][0])[0]).folder == runs / "run-7" / "checkpoint-2"
+    assert lm.load(f"{names[1]}@chat").folder == lm.load(names[1]).folder
     assert parameters(chat) == parameters(base)
+    assert grapheval.answering_models([names[1], "atlas-neox-2.4m"], short[1][:1]) == names[:1]
     monkeypatch.chdir(runs)  # the command line makes the folder absolute and keeps the ending
     assert cli._absolute("run-7/checkpoint-1@chat") == f"{runs}/run-7/checkpoint-1@chat"
 
 
-def test_pairs_of_tuned_models_and_their_bases():
-    models, tuned = ["a", "b", "c-chat"], ["a-it", "x=b", "y=b", "z-it", "c-chat"]
-    assert partners.pairs_with_base(models, tuned) == [
-        ("a-it", "a"),
-        ("x", "b"),
-        ("y", "b"),
-    ]  # none is its own base
-    assert [partners.tuned_of(name, tuned) for name in models] == ["a-it", "x", None]
+def test_a_variant_says_how_prompts_are_put_and_at_which_precision():
+    asked = lm.short_names(["atlas-neox-0.15m", "atlas-neox-0.15m@4bit@cue"], format="shots")
+    assert asked == ["atlas-neox-0.15m@shots", "atlas-neox-0.15m@4bit@cue"]
+    bare, shots, cue = map(lm.load, ("atlas-neox-0.15m", *asked))
+    assert (shots.format, cue.format, cue.quantize, bare.format) == ("shots", "cue", "4bit", "")
+    prompt = f"Question: Oslo?{CUE}"
+    assert cue.tokens.read("Oslo?") == cue.tokens.read(f"Oslo?{CUE}") == prompt
+    assert shots.tokens.read("Oslo?").endswith(f"Winter\n\n{prompt}")
+    texts = {shots: "Oslo?", bare: FORMATS["shots"].replace("{}", "Oslo?")}
+    one, other = (model.logprobs(text, " Norway") for model, text in texts.items())
+    assert one["logprob"].tolist() == other["logprob"].tolist()
+    assert shots.identity() != bare.identity()
+    with pytest.raises(ProbeError, match="did you mean shots or chat"):
+        lm.short_names(["atlas-neox-0.15m"], format="shot")
 
 
-def test_graph_eval_prompts_each_own_model_or_its_partner(runs):
-    base, tuned = lm.short_names(f"{runs}/run-7/checkpoint-1", f"{runs}/run-7/checkpoint-2")
-    given = ["atlas-neox-0.6m-it"]
-    assert grapheval.answering_models([base, "atlas-neox-2.4m"], [f"{tuned}={base}", *given]) == [
-        tuned
-    ]
-    assert grapheval.answering_models([base, tuned], given) == [base, tuned]
-    assert grapheval.answering_models(["atlas-neox-0.15m", "atlas-neox-2.4m"], given) == given
-    assert grapheval.answering_models(["atlas-neox-2.4m"], []) == ["atlas-neox-2.4m"]
+def test_the_solved_examples_are_of_relations_that_no_fact_asks():
+    labels = {label.casefold() for label in read_atlas().entities["label"]}
+    assert not labels & {answer.casefold() for _, answer in SHOTS}
 
 
 def test_a_run_takes_names_with_equals_signs_and_relative_lists(runs, monkeypatch):
@@ -209,14 +162,9 @@ def test_a_run_takes_names_with_equals_signs_and_relative_lists(runs, monkeypatc
     assert made["tuned"] == [f"{runs}/run-7/checkpoint-2={runs}/lr=1e-4/checkpoint-1", "a=b"]
     (runs / "a=b").mkdir()
     (runs / "a=b" / "mine.csv").write_text("")
-    assert (
-        cli._absolute("a=b/mine.csv") == f"{runs}/a=b/mine.csv"
-        and cli._absolute("run-7") == "run-7"
-    )
-    assert cli._absolute(["run-7", "atlas-neox-2.4m"], bare=True) == [
-        f"{runs}/run-7",
-        "atlas-neox-2.4m",
-    ]
+    assert cli._absolute("a=b/mine.csv") == f"{runs}/a=b/mine.csv"
+    assert cli._absolute("run-7") == "run-7"
+    assert cli._absolute(["run-7", "a"], bare=True) == [f"{runs}/run-7", "a"]
     for value in ("http://x/y?z=", "a/b=", "~nobody_x/data", 3, None, "a" * 5000 + "/"):
         assert cli._absolute(value) == value
     settings = {"one": made | {"tuned": made["tuned"][:1]}}
@@ -227,13 +175,18 @@ def test_a_run_takes_names_with_equals_signs_and_relative_lists(runs, monkeypatc
     preflight.check(settings)
 
 
-def test_scores_say_the_short_name_and_are_found_by_either(runs, tmp_path):
-    prompts = pd.DataFrame({"relation": ["P36"], "fact": ["f"], "prompt": ["p"], "text": ["a b c"]})
-    candidates = pd.DataFrame({"fact": ["f", "f"], "candidate": ["x", "y"], "label": ["d", "e"]})
-    path = runs / "run-7" / "checkpoint-1"
-    lm.short_names(str(path))
-    rows = score(lm.load(path), prompts, candidates, tmp_path / "scores")
-    assert set(rows["model"]) == {"run-7/checkpoint-1"}
-    parts = set((tmp_path / "scores").rglob("*.parquet"))
-    score(lm.load("run-7/checkpoint-1"), prompts, candidates, tmp_path / "scores")
-    assert set((tmp_path / "scores").rglob("*.parquet")) == parts
+def test_display_names_of_folders_and_others(tmp_path):
+    """Matplotlib leaves names that begin with an underscore out of its legends."""
+    for place, name in (
+        ("mine/_runs/_last/checkpoint-1", "mine/_runs/_last/checkpoint-1"),
+        ("models--EleutherAI--pythia-70m/snapshots/a39f36b", "EleutherAI/pythia-70m"),
+    ):
+        folder = str(tiny.folder(tmp_path / place))
+        assert lm.short_names(folder) == name == lm.load(folder).name
+        assert lm.short_names(name) == name  # a cell may run twice
+    for name in ("atlas-neox-2.4m", "EleutherAI/pythia-160m", "gpt@http://x/v1", "", None, []):
+        assert lm.short_names(name) == name
+    models, tuned = ["a", "b", "c-chat"], ["a-it", "x=b", "y=b", "z-it", "c-chat"]
+    pairs = [("a-it", "a"), ("x", "b"), ("y", "b")]  # none is its own base
+    assert partners.pairs_with_base(models, tuned) == pairs
+    assert [partners.tuned_of(name, tuned) for name in models] == ["a-it", "x", None]

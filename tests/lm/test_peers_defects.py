@@ -1,15 +1,13 @@
 """Where tools of the field were seen to be wrong, ours is right: each test sets the trap and holds
 the answer against one naked forward of the joined token ids."""
 
-import numpy as np
-import pandas as pd
 import pytest
 import torch
 import transformers as hf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probelib import lm, store
+from probelib import lm
 from tests.lm import tiny
 
 SIZE = len(tiny.tokenizer())
@@ -72,28 +70,6 @@ def test_all_splits_of_one_text_obey_the_chain_rule(model, words, data):
     assert whole == pytest.approx(first + second, abs=1e-4)
 
 
-def test_stored_scores_are_never_those_of_another_model(tmp_path):
-    """A harness's request cache has no model in its key: the second model gets the first one's
-    scores."""
-    prompts = pd.DataFrame(
-        {"prompt": ["p"], "fact": ["f"], "relation": ["P36"], "text": ["The capital of Peru is"]}
-    )
-    candidates = pd.DataFrame(
-        {"fact": ["f", "f"], "candidate": ["Q1", "Q2"], "label": ["Lima", "Paris"]}
-    )
-    said = []
-    for seed in (0, 1):  # other weights in the same folder, so under the same name
-        model = lm.load(save(tmp_path / "model", seed))
-        said.append(
-            store.score(model, prompts, candidates, tmp_path / "scores")["logprob"].tolist()
-        )
-        direct = [
-            sum(by_hand(model, "The capital of Peru is", answer)) for answer in (" Lima", " Paris")
-        ]
-        assert said[-1] == pytest.approx(direct, abs=1e-4)
-    assert np.abs(np.subtract(*said)).min() > 0.1
-
-
 def test_a_token_over_the_boundary_is_scored_and_flagged(model):
     """A harness cuts the joined text's tokens at the prompt's number of tokens: nothing is left,
     and the run dies."""
@@ -128,35 +104,3 @@ def test_what_follows_the_answer_is_not_scored(model):
         with_end["logprob"] == pytest.approx(answer.logprob, abs=1e-4)
         and with_end["eos_logprob"] < 0
     )
-
-
-def test_an_answer_that_stands_in_the_prompt_is_scored_where_it_is_asked(model):
-    """A library looks for the first occurrence of the answer's tokens, which may be in an example
-    of the prompt."""
-    prompt = "Spain Madrid France Paris France"
-    row = model.logprobs([prompt], [[" Paris"]]).iloc[0]
-    assert row["logprob"] == pytest.approx(sum(by_hand(model, prompt, " Paris")), abs=1e-4)
-    assert abs(row["logprob"] - sum(by_hand(model, "Spain Madrid France", " Paris"))) > 0.1
-
-
-def test_a_subject_keeps_its_small_letter(model):
-    """A quiz library capitalises the first letter of every statement, and so scores another one."""
-    small, capital = (
-        model.logprobs([text], [[" Paris"]]).iloc[0]["logprob"] for text in ("lyon and", "Lyon and")
-    )
-    assert small == pytest.approx(sum(by_hand(model, "lyon and", " Paris")), abs=1e-4)
-    assert abs(small - capital) > 0.01
-
-
-def test_the_last_state_is_that_of_the_last_token_and_not_of_padding(model):
-    """A judge reads position -1 of a padded batch: right only where the tokenizer happens to pad on
-    the left."""
-    texts = ["Oslo", "The capital of Peru is Lima.", "Lyon and Paris are cities, Nice is nice."]
-    model.tokenizer.padding_side = "right"
-    states, _ = model.hidden_states(texts)
-    for text, state in zip(texts, states, strict=True):
-        with torch.inference_mode():
-            alone = model.hf_model(
-                torch.tensor([ids(model, text)]), output_hidden_states=True
-            ).hidden_states[-1][0, -1]
-        assert np.allclose(state, alone.numpy(), atol=1e-4)

@@ -160,12 +160,12 @@ def test_a_mistral_file_gets_the_fix_that_transformers_asks_for(monkeypatch):
 # BOS and control tokens
 
 
-def tokens_of(raw: Tokenizer, template: str | None = None, in_chat: bool = False) -> Tokens:
+def tokens_of(raw: Tokenizer, template: str | None = None, format: str = "") -> Tokens:
     tokenizer = hf.PreTrainedTokenizerFast(
         tokenizer_object=raw, bos_token="<s>", eos_token="</s>", unk_token="<unk>"
     )
     tokenizer.chat_template = template
-    return Tokens(tokenizer, False, in_chat=in_chat)
+    return Tokens(tokenizer, False, format=format)
 
 
 @pytest.mark.parametrize("bos", [True, False])
@@ -235,6 +235,11 @@ PLACES = {
     "a blank of the prompt": (COLON, "\nassistant:", " Lima"),
     "a channel": (CHANNEL, "<|end|><|start|>assistant<|channel|>final<|message|>", "Lima"),
     "an empty thought": (THOUGHT, "<|end|>\n<|start|>assistant\n<think>\n\n</think>\n\n", "Lima"),
+    "a closed thought of other words": (
+        CLOSED.replace("<think>", "<|begin_of_thought|>").replace("</think>", "<|end_of_thought|>"),
+        "<|end|>\n<|start|>assistant\n<|begin_of_thought|>\n\n<|end_of_thought|>\n\n",
+        "Lima",
+    ),
     "a closed thought": (CLOSED, "<|end|>\n<|start|>assistant\n<think>\n\n</think>\n\n", "Lima"),
     "trimmed": (TRIMMED, "<|end|>\n<|start|>assistant\n", "Lima"),
     "with BOS": (WITH_BOS, "<|end|>\n<|start|>assistant\n", "Lima"),
@@ -245,17 +250,28 @@ PLACES = {
 @pytest.mark.parametrize("name", PLACES)
 def test_an_answer_stands_where_the_template_writes_it(name):
     template, behind, answer = PLACES[name]
-    tokens = tokens_of(bpe("gpt4", bos=name == "with BOS"), template, in_chat=True)
+    tokens = tokens_of(bpe("gpt4", bos=name == "with BOS"), template, format="chat")
     question = "What is the capital of Peru?"
     read = tokens.read(question)
     assert read.endswith(question + behind) and tokens.said(" Lima") == answer
     (ids,) = tokens.prompts([question])
     whole = text.render(tokens.tokenizer, [("user", question), ("assistant", "Lima")])
-    if name == "a closed thought":  # only its generation prompt has one
+    if name.startswith("a closed thought"):  # only its generation prompt has one
         whole = read + "Lima"
     expected = tokens.tokenizer(whole, add_special_tokens=False)["input_ids"]
     ids += tokens.continuation(" Lima")
     assert ids == expected[: len(ids)] and ids.count(1) == (name == "with BOS")
+
+
+def test_a_template_without_an_end_and_a_regex_that_panics_are_errors(monkeypatch):
+    monkeypatch.setattr(text, "SECONDS", 0.01)
+    loops = "{% for a in range(2000) %}{% for b in range(2000) %}{% endfor %}{% endfor %}"
+    with pytest.raises(ProbeError, match="more than 0.01 seconds"):
+        text.user_turn(tokens_of(bpe(), loops + CHATML), "Peru?")
+    raw = bpe()
+    raw.pre_tokenizer = by_bytes(pre_tokenizers.Split(Regex("(x+x+)+y"), "isolated"))
+    with pytest.raises(ProbeError, match="the tokenizer cannot read this text"):
+        tokens_of(raw).prompts(["x" * 60])
 
 
 def test_a_turn_after_a_system_turn_and_examples_is_the_templates():
@@ -284,7 +300,7 @@ def test_a_template_without_a_place_for_answers_is_refused(template, words):
 
 def test_a_control_token_in_a_question_is_text_and_the_templates_are_not():
     question = "What does <|end|> mark?"
-    in_chat, plain = tokens_of(bpe(), CHATML, in_chat=True), tokens_of(bpe(), CHATML)
+    in_chat, plain = tokens_of(bpe(), CHATML, format="chat"), tokens_of(bpe(), CHATML)
     end = SPECIAL.index("<|end|>")
     (ids,) = in_chat.prompts([question])
     assert ids.count(end) == 1 and in_chat.tokenizer.decode(ids) == in_chat.read(question)
@@ -293,8 +309,20 @@ def test_a_control_token_in_a_question_is_text_and_the_templates_are_not():
     frame = text.user_turn(plain, "[X]")
     fresh = tokens_of(bpe(), CHATML)
     assert fresh.prompts([frame.replace("[X]", question)]) == [ids]
-    trimmed = tokens_of(bpe(), TRIMMED, in_chat=True)
+    trimmed = tokens_of(bpe(), TRIMMED, format="chat")
     assert trimmed.prompts([f" {question} "]) == [ids]
+
+
+def test_control_tokens_in_a_text_behind_a_prefix_are_text():
+    """But for those that the template writes behind a user's text."""
+    end, question = SPECIAL.index("<|end|>"), "What does <|end|> mark?"
+    for template in (CHATML, None):
+        tokens = tokens_of(bpe(), template)
+        after = tokens.frame[1]
+        ids = tokens.behind([question, question + after, f"Peru?{after}"])
+        number = int(template is not None)
+        assert [own.count(end) for own in ids] == [0, number, number]
+        assert tokens.tokenizer.decode(ids[1]) == question + after
 
 
 def test_a_dated_template_reads_the_same_on_two_days():
@@ -305,7 +333,7 @@ def test_a_dated_template_reads_the_same_on_two_days():
                 return cls(*day)
 
         with mock.patch.object(chat_template_utils, "datetime", Day):
-            tokens = tokens_of(bpe(), DATED, in_chat=True)
+            tokens = tokens_of(bpe(), DATED, format="chat")
             return tokens.prompts(["Peru?"]), text.digest(tokens.tokenizer)
 
     assert on(2026, 3, 1) == on(2027, 11, 26)

@@ -39,7 +39,7 @@ READ_T1 = "(pathlib.Path(os.environ['PROBELIB_OUT'], 'figures', profile, 'p/t1.c
 AB = {
     "a": [PROFILE + "\nn = 1", WRITE, "put('p/t1', n)"],
     "b": [PROFILE + "\nm = 1", WRITE, f"put('p/t2', m * {READ_T1})"],
-    "c": [PROFILE, WRITE, "put('q/t3', 3)\nif 0:\n    from probelib import two"],
+    "c": [PROFILE, WRITE, "put('q/t3', 3)"],
 }
 AB_STEPS = [
     {"notebook": "a", "makes": ["p/t1"]},
@@ -51,15 +51,13 @@ ONE = [{"notebook": "a", "makes": ["p/t1"]}]
 
 @pytest.fixture
 def out(tmp_path, monkeypatch):
-    """A place for runs and figures (its name tries papermill's str.format), a library of three
+    """A place for runs and figures (its name tries papermill's str.format), a library of two
     files, and a report of one line: it is tested elsewhere."""
     out = set_out(monkeypatch, tmp_path / "out {of} this")
     monkeypatch.setattr(paths, "PACKAGE", tmp_path / "library")
     (tmp_path / "library/data").mkdir(parents=True)
     for name in ("one.py", "data/x.csv"):
         (tmp_path / "library" / name).write_text("1")
-    text = 'from probelib.one import (\n    x,\n)\nPACKAGE / "data" / "x.csv"'
-    (tmp_path / "library/two.py").write_text(text)
 
     def book(profile, steps, status):
         (paths.RUNS / profile / "report.html").write_text(json.dumps(status))
@@ -134,11 +132,9 @@ def test_only_what_changed_and_what_needs_it_runs(smoke, make_plan, out, tmp_pat
     make_plan(AB, AB_STEPS)
     assert why(smoke, plan, "--only", "b", "--force") == {"a": "up to date", "b": "forced"}
     library = tmp_path / "library"
-    (library / "three.py").write_text("a file that no notebook imports")
-    assert why(smoke, plan) == fine
-    for file, room in (("one.py", "one"), ("data/x.csv", "data")):  # imported, read by an import
+    for file, room in (("one.py", "one"), ("data/x.csv", "data")):
         (library / file).write_text("2")
-        assert why(smoke, plan) == fine | {"c": f"library changed: {room}"}
+        assert why(smoke, plan) == dict.fromkeys("abc", f"library changed: {room}")
         (library / file).write_text("1")
     newer = uptodate.libraries() | {"torch": "99.0"}
     with monkeypatch.context() as patch:
@@ -178,7 +174,7 @@ def test_failures_are_reported_kept_and_not_taken_for_success(smoke, make_plan, 
         {"notebook": "killed", "makes": ["p/t1"]},
         {"notebook": "after", "needs": ["killed"]},
         {"notebook": "later", "needs": ["after"]},
-        {"notebook": "slow", "timeout_s": 10},
+        {"notebook": "slow", "timeout_s": 30},
         {"notebook": "lazy", "makes": ["p/t2"]},
         *({"notebook": name} for name in ("quits", "alone", "fine")),
     ]
@@ -194,7 +190,7 @@ def test_failures_are_reported_kept_and_not_taken_for_success(smoke, make_plan, 
         r"ok +fine",
         r"skipped +after: needs killed",
         r"skipped +later: needs after",
-        r"FAILED +slow .*cell \d: timed out after 10 s",
+        r"FAILED +slow .*cell \d: timed out after 30 s",
         r"FAILED +lazy .*did not make p/t2",
         r"FAILED +quits .*cell 4: never ran",
         r"FAILED +alone .*cell \d: its process ended with code -9",
@@ -208,8 +204,6 @@ def test_failures_are_reported_kept_and_not_taken_for_success(smoke, make_plan, 
     assert not list((out / "figures").rglob("*.csv"))  # neither old nor half of the new ones
     killed = nbformat.read(folder / "killed.failed.ipynb", 4)
     assert "kernel killed" in killed.cells[0].source
-    states = [cell.metadata.papermill.status for cell in killed.cells[1:]]
-    assert states == [*["completed"] * 4, "failed", "pending"]
     assert why(smoke, plan)["error"] == "failed last time"
 
     make_plan({**notebooks, "error": [PROFILE]}, entries)  # mended: the failed one goes
@@ -283,34 +277,6 @@ def test_a_stopped_run_leaves_no_kernel_and_resumes(make_plan, tmp_path, out, sm
     assert log.read_text() == "a"  # the finished step was not done again
     assert (out / "figures/smoke/p/t2.csv").read_text() == "5"
     assert not list((out / "runs/smoke").rglob("*partial*"))
-
-
-def test_the_status_line_counts_and_estimates(monkeypatch):
-    """a is done, b took 100 s last time and has run for 40, c took 200; d never ran."""
-    monkeypatch.setattr(steps.time, "monotonic", lambda: 1040.0)
-    running = {"b": {"start": 1000.0, "cell": 3, "text": "gpt2 1/3 relation"}}
-    known = {"a": 30.0, "b": 100.0, "c": 200.0}
-    for before, jobs, expected in (
-        (known, 2, "1 of 3 notebooks done, about 4 min left | b: cell 3, 40 s gpt2 1/3 relation"),
-        (known, 1, "1 of 3 notebooks done, about 5 min left | b: cell 3, 40 s gpt2 1/3 relation"),
-    ):
-        assert steps.progress(before, {"a"}, running, jobs) == expected
-    line = steps.progress({**known, "d": None}, {"a"}, {}, 1)
-    assert line == "1 of 4 notebooks done, at least 5 min left"
-    assert steps.progress({"d": None}, set(), {}, 1) == "0 of 1 notebooks done"
-
-
-@pytest.mark.parametrize(
-    ("written", "shown"),
-    [
-        ("gpt2:  33%|###  | 1/3 [02:37<05:14, 157.2s/relation]", "gpt2 1/3 relation, 05:14 left"),
-        ("\rx:   0%|   | 0/3 [00:00<?, ?relation/s]\r", "x 0/3 relation"),
-        ("50%|#####| 100/200 [00:01<00:01, 99.0it/s]\nrows = f(x, 1/3)", "100/200 it, 00:01 left"),
-        ("store.py:3: UserWarning: P1\n  rows = _with_prompts(model, part, 1/3)", ""),
-    ],
-)
-def test_only_progress_bars_are_shown(written, shown):
-    assert kernel.bar(written) == shown
 
 
 def test_what_cannot_be_written_is_named(smoke, make_plan, out):
@@ -402,21 +368,14 @@ def test_own_facts_and_models_that_change_are_read_again(
     assert snapshot(out) == before
 
 
-@pytest.mark.parametrize("back", [False, True])
 def test_inputs_that_change_while_a_step_runs_are_an_error(
-    smoke, make_plan, out, tmp_path, back, monkeypatch
+    smoke, make_plan, out, tmp_path, monkeypatch
 ):
-    """Also if they are put back before it ends: it may have read either."""
     monkeypatch.setattr(cli.preflight, "check", lambda *_, **__: None)
     file = tmp_path / "mine.csv"
     file.write_text("one")
-    change = [f"pathlib.Path({str(file)!r}).write_text({text!r})" for text in ("two", "one")]
-    cells = [
-        PROFILE + "\nfolder: 'str or None' = None",
-        WRITE,
-        "put('p/t1', 1)",
-        *change[: 1 + back],
-    ]
+    change = f"pathlib.Path({str(file)!r}).write_text('two')"
+    cells = [PROFILE + "\nfolder: 'str or None' = None", WRITE, "put('p/t1', 1)", change]
     code, lines, errors = smoke(make_plan({"a": cells}, ONE), "--set", f"folder={file}")
     assert code == 1, errors
     said = "\n".join(lines)
@@ -445,6 +404,24 @@ def test_models_replace_all_others(tmp_path, monkeypatch):
     assert found == nothing | asked
 
 
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["data=table", "columns=subject:s,relation:=P36"], "table?subject:s,relation:=P36"),
+        (["columns={subject: s, relation: prop}"], "table?subject:s,relation:prop"),
+        (["data=hub:me/capitals", "columns=subject:s"], "hub:me/capitals?subject:s"),
+        (["data=hub:akariasai/PopQA"], "hub:akariasai/PopQA"),
+        (["graph=mine.ttl"], "{}/mine.ttl"),
+        (["graph=atlas"], "atlas"),
+    ],
+)
+def test_ones_own_facts_and_graph(tmp_path, monkeypatch, words, found):
+    monkeypatch.chdir(tmp_path)
+    for name in ("mine.ttl", "atlas"):
+        (tmp_path / name).write_text("")
+    assert [*given("--set", *words).values()] == [found.format(tmp_path)]
+
+
 def test_no_shipped_organism_stays_beside_own_models():
     whole = plan.read()
     chosen = [step for step in whole.steps if {*preflight.NAMES} & step.accepts.keys()]
@@ -469,27 +446,6 @@ def test_own_models_and_facts_run_as_mine(make_plan, out, capsys):
         assert capsys.readouterr().out.startswith(f"profile {profile}: products in {out}")
 
 
-@pytest.mark.parametrize(
-    ("words", "data"),
-    [
-        (["data=table", "columns=subject:s,relation:=P36"], "table?subject:s,relation:=P36"),
-        (["columns={subject: s, relation: prop}"], "table?subject:s,relation:prop"),
-        (["data=hub:me/capitals", "columns=subject:s"], "hub:me/capitals?subject:s"),
-        (["data=hub:akariasai/PopQA"], "hub:akariasai/PopQA"),
-    ],
-)
-def test_columns_of_ones_own_facts_are_part_of_the_data(words, data):
-    assert given("--set", *words) == {"data": data}
-
-
-def test_a_graph_of_ones_own_lies_where_the_command_is_given(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name in ("mine.ttl", "atlas"):
-        (tmp_path / name).write_text("")
-    for text, path in (("mine.ttl", str(tmp_path / "mine.ttl")), ("atlas", "atlas")):
-        assert given("--set", f"graph={text}") == {"graph": path}
-
-
 def test_parameters_that_only_name_files_are_looked_for():
     """Texts that may be left out, and are no models."""
     texts = set()
@@ -497,16 +453,6 @@ def test_parameters_that_only_name_files_are_looked_for():
         empty = {n for n, value in plan.parameters.defaults(step.path).items() if value is None}
         texts |= {n for n in empty if step.accepts[n] == {str, type(None)}}
     assert texts - {*preflight.NAMES, "quantize"} <= cli.FILES
-
-
-def test_list_and_help(smoke, make_plan, capsys):
-    code, lines, _ = smoke(make_plan(AB, AB_STEPS), "--list")
-    rows = ["notebook  makes", "a         p/t1", "b         p/t2", "c         q/t3"]
-    assert (code, lines) == (0, rows)
-    with pytest.raises(SystemExit, match="0"):
-        cli.main(["--help"])
-    text = capsys.readouterr().out
-    assert "examples:" in text and "--dry-run" in text and "./run_all.sh lab" in text
 
 
 @pytest.mark.parametrize(
@@ -543,7 +489,6 @@ def test_a_broken_report_is_reported_but_harms_no_step(smoke, make_plan, out, mo
     [
         ("RuntimeError", "could not create a primitive", "most likely out of memory"),
         ("CellExecutionError", ";", "ulimit -n and -v"),
-        ("OSError", "[Errno 24] Too many open files", "ulimit -n"),
         ("ValueError", "no", "^$"),
     ],
 )
@@ -603,31 +548,6 @@ def test_the_shell_script(tmp_path):
     shutil.copy(ROOT / "run_all.sh", copy)
     done = subprocess.run([copy, "--list"], cwd="/", capture_output=True, text=True)
     assert done.returncode == 2 and f"{copy.parent} has a colon" in done.stderr
-
-
-@pytest.mark.skipif(not shutil.which("flock"), reason="needs flock (util-linux)")
-def test_two_installs_at_once_do_not_meet(tmp_path):
-    """The part of the script that installs, with a pip that says when it begins and ends."""
-    lines = re.search(r"^installed\(\).*?^}$", (ROOT / "run_all.sh").read_text(), re.M | re.S)[0]
-    (tmp_path / ".venv").mkdir()
-    for name in ("constraints.txt", "said"):
-        (tmp_path / name).touch()
-    stub = f"""
-set -euo pipefail
-root={tmp_path}; venv=$root/.venv; wanted=1; python=python
-ready() {{ true; }}
-nvidia-smi() {{ true; }}
-pip() {{ [[ $1 == list ]] && return; echo begin >> $root/said; sleep 0.3; echo end >> $root/said; }}
-{lines}
-installed || (install)
-"""
-    both = [subprocess.Popen(["bash", "-c", stub], stderr=subprocess.PIPE) for _ in range(2)]
-    assert [one.wait(60) for one in both] == [0, 0], [one.stderr.read() for one in both]
-    assert (tmp_path / "said").read_text().split() == ["begin", "end"]
-    mark = tmp_path / ".venv/complete"
-    failing = stub.replace("wanted=1", "wanted=2").replace("sleep 0.3", "false")
-    assert subprocess.run(["bash", "-c", failing], capture_output=True).returncode
-    assert mark.read_text() == "1\n"
 
 
 def test_dependencies_are_listed_once():

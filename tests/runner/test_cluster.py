@@ -1,4 +1,4 @@
-"""Notebooks on a Dask cluster that runs already; the jobs that batch systems get; models alone."""
+"""Notebooks on a Dask cluster that runs already; the jobs that batch systems get."""
 
 import asyncio
 import contextlib
@@ -12,16 +12,16 @@ import pytest
 
 from probelib.errors import ProbeError
 from probelib.paths import ROOT
-from probelib.runner import cli, cluster, plan, steps
+from probelib.runner import cli, cluster, steps
 from tests.conftest import PROFILE
 from tests.runner.conftest import set_out
 
 WRITE = """
 import os, pathlib
 out = pathlib.Path(os.environ["PROBELIB_OUT"])
-for file in (f"figures/{profile}/p/t1.csv", f"runs/{profile}/scores/{'-'.join(models)}"):
-    (out / file).parent.mkdir(parents=True, exist_ok=True)
-    (out / file).write_text(str(models))
+file = out / f"figures/{profile}/p/t1.csv"
+file.parent.mkdir(parents=True, exist_ok=True)
+file.write_text(str(models))
 """
 MODELS = ["atlas-neox-0.15m", "atlas-neox-0.3m"]
 
@@ -72,30 +72,6 @@ def test_a_running_cluster_makes_the_products(make_plan, tmp_path, monkeypatch, 
         with worker(address, "--nthreads", "1"):
             assert run() == 0, capsys.readouterr()
     assert (out / "figures/smoke/p/t1.csv").read_text() == str(MODELS)
-    # each model was scored alone before, into the same store, and nothing else is left of that
-    assert {f.name for f in (out / "runs/smoke/scores").iterdir()} == {*MODELS, "-".join(MODELS)}
-    assert list((out / "runs/smoke/alone").iterdir()) == []
-
-
-def test_each_model_is_scored_alone_and_a_failure_is_only_told(
-    make_plan, tmp_path, monkeypatch, capsys
-):
-    set_out(monkeypatch, tmp_path)
-    cells = {"a": [PROFILE + "\nmodels: list = []\ntuned: list = []"], "b": [PROFILE]}
-    whole = plan.read(make_plan(cells, [{"notebook": "a"}, {"notebook": "b"}]))
-    asked = []
-
-    class Place:
-        async def execute(self, job, timeout_s, state):
-            asked.append((job["parameters"]["models"], job["parameters"]["tuned"]))
-            scores = f"{job['out']}/runs/smoke/scores"
-            assert os.path.samefile(scores, tmp_path / "runs/smoke/scores")
-            return "cell 3: ValueError: one model is too few"
-
-    settings = {"a": {"models": ["x", "y", "x"], "tuned": ["z=x"]}, "b": {}}
-    asyncio.run(cluster.one_by_one("smoke", whole.steps, settings, [Place()]))
-    assert asked == [(["x"], []), (["y"], []), ([], ["z=x"])]
-    assert capsys.readouterr().out.count("one model is too few") == 3
 
 
 def connect(on: str, jobs: int) -> list[type]:
@@ -113,14 +89,6 @@ def test_local_workers_are_processes_and_a_silent_scheduler_is_reported():
     soon = config.set({"distributed.comm.timeouts.connect": "100ms"})
     with soon, pytest.raises(ProbeError, match="no Dask scheduler"):
         connect("tcp://127.0.0.1:9", 1)
-
-
-def test_a_worker_with_other_code_or_another_folder_is_refused(tmp_path):
-    ours, out = cluster.here(), tmp_path / "out"
-    (out / "runs").mkdir(parents=True)
-    assert cluster.differs(ours, str(out)) == ""
-    assert f"torch {ours['torch']}, not 1.0" in cluster.differs(ours | {"torch": "1.0"}, str(out))
-    assert "cannot write" in cluster.differs(ours, str(tmp_path / "nowhere"))
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,17 @@ def test_steps_of_other_profiles_are_left_out(changed):
     assert left_out and all("atlas" not in s.profiles for s in real.steps if s.notebook in left_out)
 
 
+def test_a_papers_name_leaves_out_what_the_profile_lacks(changed):
+    whole = changed(profiles=["smoke"])
+    of = lambda name, profile: plan.matching(whole, [name], profile)
+    assert of("monitor", "smoke") == {"monitor/sec4", "monitor/sec5"}
+    assert of("monitor", "atlas") == {"monitor/sec5"}
+    assert of("monitor/table3", "atlas") == of("monitor/sec4", "atlas") == {"monitor/sec4"}
+    real = plan.read()
+    alone = plan.with_needs(real, plan.matching(real, ["beyond/agreement"], "mine"))
+    assert names(alone) == ["beyond/agreement"], "own models have no exposures"
+
+
 def test_the_later_setting_wins(changed):
     whole = changed()
     smoke = plan.settings(whole, whole.steps, "smoke")

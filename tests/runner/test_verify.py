@@ -143,7 +143,7 @@ def test_the_smoke_run_gives_the_committed_numbers(smoke_run):
         limit = compared[artifact].fragile.get(artifact, whole.tolerances["intervals"])
         for name, then in columns.items():
             wide = verify.END.fullmatch(name) or artifact in compared[artifact].fragile
-            close = pytest.approx(then, rel=limit, abs=limit, nan_ok=True) if wide else None
-            close = close or pytest.approx(then, rel=1e-4, abs=1e-4, nan_ok=True)
-            same = close if isinstance(then, list) else then
+            near = limit if wide else 1e-4
+            numbers = isinstance(then, list)
+            same = pytest.approx(then, rel=near, abs=near, nan_ok=True) if numbers else then
             assert ours[artifact][name] == same, (artifact, name)

@@ -9,11 +9,13 @@ signature:
 values   pd.Series, fact -> value: the higher, the better the model knows the fact
 tokens   float: tokens per fact that the model forwards for this measure alone
 
-One module per paper, which calls the paper's own functions, and ``common``. Measures of a family
+One module per paper, which calls the paper's own functions, and ``common``; any other module here
+is imported after them. Measures of a family
 read the same scores: the store keeps these, and ``shared`` what is computed from them.
 """
 
 import importlib
+import pkgutil
 from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
@@ -85,5 +87,6 @@ def measures_of(*papers: str, without: tuple[str, ...] = ()) -> list[str]:
     return [each.name for each in chosen if not set(each.needs) & set(without)]
 
 
-for _module in (*PAPERS[:4], "common"):
+_there = (found.name for found in pkgutil.iter_modules(__path__))
+for _module in dict.fromkeys((*PAPERS[:4], "common", *_there)):
     importlib.import_module(f"{__name__}.{_module}")

@@ -3,7 +3,7 @@ forwarded once."""
 
 import time
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from itertools import groupby
 
 import pandas as pd
@@ -30,7 +30,7 @@ def generate(
     chat: bool = False,
     batch: int = 32,
     system: str | None = None,
-    examples: list[tuple[str, str]] = (),
+    examples: Sequence[tuple[str, str]] = (),
 ) -> pd.DataFrame:
     """Generated text; one row per (prompt, returned text).
 
@@ -58,19 +58,17 @@ def generate(
         check_length(model, prompt, len(i) + (0 if model.encoder_decoder else max_new_tokens))
     started = time.perf_counter()
     found, cost = continue_ids(model, ids, max_new_tokens, beams, returned, batch)
-    rows = [
+    texts = [(p, rank, *text) for p, own in enumerate(found) for rank, text in enumerate(own)]
+    frame = pd.DataFrame(
         {
-            "prompt": p,
-            "rank": rank,
-            "text": model.tokens.decode(tokens, model.ends),
-            "n_tokens": len(tokens),
-            "logprob": sum(scores),
-            "finished": not model.ends.isdisjoint(tokens),
+            "prompt": [p for p, *_ in texts],
+            "rank": [rank for _, rank, *_ in texts],
+            "text": [model.tokens.decode(tokens, model.ends) for *_, tokens, _ in texts],
+            "n_tokens": [len(tokens) for *_, tokens, _ in texts],
+            "logprob": [sum(scores) for *_, scores in texts],
+            "finished": [not model.ends.isdisjoint(tokens) for *_, tokens, _ in texts],
         }
-        for p, texts in enumerate(found)
-        for rank, (tokens, scores) in enumerate(texts)
-    ]
-    frame = pd.DataFrame(rows)
+    )
     cost |= {"requests": len(prompts), "seconds": time.perf_counter() - started}
     frame.attrs["cost"] = cost
     return frame
@@ -133,14 +131,15 @@ def beam_search(place: int, reading, length: int, beams: int, ends: Collection[i
     ``beams`` best of its step, or at full length. The search ends when no running beam can become
     better than the worst of ``beams`` finished ones.
     """
-    running, readings, finished = [(0.0, [], [])], [(place, reading)], []
+    running: list[tuple] = [(0.0, [], [])]
+    readings, finished = [(place, reading)], list[tuple]()
     for step in range(length):
         continuations = [
             (score + value, number, token, value)
             for number, ((score, *_), (_, nexts)) in enumerate(zip(running, readings, strict=True))
             for value, token in zip(*nexts, strict=True)
         ]
-        extended, requests = [], []
+        extended, requests = list[tuple](), list[tuple]()
         best = sorted(continuations, key=lambda continuation: -continuation[0])
         for rank, (score, number, token, value) in enumerate(best):
             beam = (score, [*running[number][1], token], [*running[number][2], value])
@@ -162,7 +161,8 @@ def _by_transformers(
 ):
     """Off the tree, and encoder-decoders: transformers' own loop, ``most`` prompts together. Those
     of decoders are equally long: padding on the left would change the texts of some (RWKV)."""
-    order, texts = sorted(range(len(ids)), key=lambda p: (len(ids[p]), p)), {}
+    order = sorted(range(len(ids)), key=lambda p: (len(ids[p]), p))
+    texts: dict[int, list] = {}
     options = {"num_return_sequences": returned} | ({"length_penalty": 0.0} if beams > 1 else {})
     for _, same in groupby(order, lambda p: 0 if model.encoder_decoder else len(ids[p])):
         alike = list(same)

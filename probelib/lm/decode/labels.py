@@ -18,6 +18,7 @@ candidates.
 import time
 from collections.abc import Mapping
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -116,16 +117,15 @@ class Labels:
 
 
 def top_continuations(
-    model, prompt: str | list[str], labels, n: int, end: bool = True, method: str = "best_first",
-    width: int | None = None,
-) -> pd.DataFrame:  # fmt: skip
+    model, prompt: str | list[str], labels, n: int, end: bool = True, method: str = "best_first"
+) -> pd.DataFrame:
     """The ``n`` most probable candidates after a prompt, best first; one row per candidate.
 
     prompt   a text, or several, which are searched together
     labels   {candidate: [its labels, with their leading blank]}, or a ``Labels`` (to search again)
     end      see ``Labels``
-    method   "best_first": exact; "beam": the paper's constrained beam of ``width`` (default n), no
-             length normalization
+    method   "best_first": exact; "beam": the paper's constrained beam of width n, no length
+             normalization
 
     columns  prompt (index), candidate, logprob (nats; log of the sum over all its labels), label
              (its most probable one), label_logprob, forwarded_tokens (for this prompt alone)
@@ -136,30 +136,28 @@ def top_continuations(
     """
     if method not in ("best_first", "beam"):
         raise ProbeError(f"method is {method!r}; allowed: best_first, beam")
-    if min(n, width or n) < 1:
-        raise ProbeError(f"n={n}, width={width}: each must be 1 or more")
+    if n < 1:
+        raise ProbeError(f"n={n}: it must be 1 or more")
     needs_generator(model, "a search for labels")
     started = time.perf_counter()
     prompts = texts_of("prompts", [prompt] if isinstance(prompt, str) else prompt)
     labels = labels if isinstance(labels, Labels) else Labels(model, labels, end)
-    every, cost = range(len(labels.candidates)), {"forwarded_tokens": 0, "forwards": 0}
+    every, cost = range(len(labels.candidates)), dict[str, Any](forwarded_tokens=0, forwards=0)
     found, alone = [every] * len(prompts), [0] * len(prompts)
     if not model.encoder_decoder and model.choose_path() == "tree":
         ids = model.tokens.prompts(prompts)
         for text, i in zip(prompts, ids, strict=True):
             check_length(model, text, len(i) + labels.longest - 1)
-        width, read = width or n, lambda logprobs: list(logprobs.cpu().numpy())
-        if method == "beam":
-            start, rows, new = lambda *end: _beam(labels, width, *end), 64, width * labels.length
-        else:
-            start, rows, new = lambda *end: _best_first(labels, n, *end), 1, 0
+        read, beam = lambda logprobs: list(logprobs.cpu().numpy()), method == "beam"
+        start = lambda *end: (_beam if beam else _best_first)(labels, n, *end)
+        rows, new = (64, n * labels.length) if beam else (1, 0)
         run = lambda budget: run_searches(model.hf_model, ids, start, read, rows, new, budget)
         found, alone, cost = model.retry_on_oom(run)
     frame = _exact(model, prompts, labels, [sorted(candidates) for candidates in found], n)
     forwarded = np.add(alone, frame.attrs["each"])
     frame["forwarded_tokens"] = forwarded[frame["prompt"]]
     cost = {key: value + frame.attrs["cost"][key] for key, value in cost.items()}
-    cost |= {"trie_tokens": labels.nodes(), "seconds": time.perf_counter() - started}
+    cost["trie_tokens"], cost["seconds"] = labels.nodes(), time.perf_counter() - started
     frame.attrs = {"cost": cost}
     return frame
 
@@ -177,7 +175,7 @@ def _exact(model, prompts: list[str], labels: Labels, found: list, n: int) -> pd
     rows = model.logprobs(prompts, continuations, end=labels.end)
     frame["label_logprob"] = rows["logprob"] + (rows["eos_logprob"] if labels.end else 0)
     top = frame.groupby(["prompt", "c"])["label_logprob"].transform("max")
-    share = np.exp(frame["label_logprob"] - top)
+    share: pd.Series = np.exp(frame["label_logprob"] - top)  # type: ignore[assignment]
     frame["logprob"] = top + np.log(share.groupby([frame["prompt"], frame["c"]]).transform("sum"))
     frame["candidate"] = [labels.candidates[c] for c in frame["c"]]
     best = frame.loc[frame.groupby(["prompt", "c"])["label_logprob"].idxmax()]

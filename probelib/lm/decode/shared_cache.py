@@ -17,7 +17,7 @@ import torch
 from torch.nn.functional import pad
 
 from probelib.errors import ProbeError
-from probelib.lm.families import forward_packed, to_device
+from probelib.lm.families import Ints, forward_packed, to_device
 from probelib.lm.tree import Tree, common_beginning
 
 KEYS = 4  # most keys in a cache, in token budgets
@@ -32,14 +32,14 @@ class SharedCache:
     kept    per layer keys and values [1, heads, room, width], filled up to the last position
     """
 
-    def __init__(self, hf_model):
+    def __init__(self, hf_model) -> None:
         self.hf_model, self.forwards = hf_model, 0
         self.depth: list[int] = []
         self.above: list[np.ndarray] = []
         self.kept: list[list[torch.Tensor]] = []
 
     @torch.inference_mode()
-    def extend(self, tokens: Sequence, parents: Sequence, keep: Sequence[int]) -> torch.Tensor:
+    def extend(self, tokens: Ints, parents: Ints, keep: Ints) -> torch.Tensor:
         """Forward tokens, each after its parent (a position, also of this call; -1: none); return
         the log-probs [keep, vocabulary]."""
         from transformers import DynamicCache
@@ -88,8 +88,8 @@ class SharedCache:
         for start in range(0, len(tree), budget):
             stop = min(start + budget, len(tree))
             keep = ends[(start <= ends) & (ends < stop)] - start
-            row = tree.token[start:stop], parents[start:stop]
-            logprobs = self.extend(*row, keep if len(keep) else [0])
+            wanted: Ints = keep if len(keep) else [0]
+            logprobs = self.extend(tree.token[start:stop], parents[start:stop], wanted)
             outputs += [logprobs] if len(keep) else []
         return tree.ends.tolist(), torch.cat(outputs)[torch.from_numpy(end)]
 
@@ -98,8 +98,8 @@ class SharedCache:
         positions and readings."""
         first, readings = len(self.depth), []
         for start in range(0, len(requests), budget):
-            some = requests[start : start + budget]
-            readings += read(self.extend(*zip(*some, strict=True), range(len(some))))
+            tokens, parents = zip(*requests[start : start + budget], strict=True)
+            readings += read(self.extend(tokens, parents, range(len(tokens))))
         return list(enumerate(readings, first))
 
 
@@ -117,7 +117,8 @@ def run_searches(
     new       tokens that a search may add; with ``budget`` (most tokens per forward) it bounds the
               keys of a cache
     """
-    found, alone = [None] * len(prompts), [len(ids) for ids in prompts]
+    found: list = [None] * len(prompts)
+    alone = [len(ids) for ids in prompts]
     cost = {"forwarded_tokens": 0, "forwards": 0}
     for group in _groups(prompts, rows, new, KEYS * budget):
         cache = SharedCache(hf_model)
@@ -146,7 +147,8 @@ def run_searches(
 def _groups(prompts: Sequence[Sequence[int]], rows: int, new: int, keys: int) -> list[list[int]]:
     """Prompts sorted by their tokens, so that common beginnings meet, in groups of at most ``rows``
     prompts and ``keys`` cached keys."""
-    groups, held, last = [], keys, ()
+    groups: list[list[int]] = []
+    held, last = keys, prompts[0][:0]
     for p in sorted(range(len(prompts)), key=lambda p: (prompts[p], p)):
         held += len(prompts[p]) - common_beginning(last, prompts[p]) + new
         if not groups or held > keys or len(groups[-1]) == rows:

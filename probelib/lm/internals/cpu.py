@@ -4,6 +4,7 @@ False`` nothing here acts; the scores are the same up to rounding (sums in anoth
 """
 
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch.nn.functional import pad
@@ -16,7 +17,7 @@ QUERIES = 64  # tokens of a row whose attention is computed together
 SHARED = 32  # cached keys visible to all tokens that are worth a product of their own
 # what scaled_dot_product_attention calls on a CPU; this one also returns the log-sums [batch,
 # heads, q]
-flash = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
+flash: Any = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
 
 
 @contextmanager
@@ -32,24 +33,22 @@ def attention_in_parts(hf_model, visible: torch.Tensor):
 
     visible   [n, past + n] bool: the keys that each token of the row attends to
     """
-    config, n = hf_model.config.get_text_config(), len(visible)
-    replaceable = (
-        flash and hf_model.is_backend_compatible() and config._attn_implementation == "sdpa"
+    config, n, past = (
+        hf_model.config.get_text_config(),
+        len(visible),
+        visible.shape[1] - len(visible),
     )
-    if not ENABLED or visible.device.type != "cpu" or not replaceable or n < 2 * QUERIES:
+    replaceable = hf_model.is_backend_compatible() and config._attn_implementation == "sdpa"
+    if not (ENABLED and flash and replaceable) or visible.device.type != "cpu" or n < 2 * QUERIES:
         yield
         return
-    to_all = int(
-        visible[:, : visible.shape[1] - n].all(0).int().cumprod(0).sum()
-    )  # leading keys of the cache
+    to_all = int(visible[:, :past].all(0).int().cumprod(0).sum())  # leading keys of the cache
     shared, extra = to_all if to_all >= SHARED else 0, -n % QUERIES
     # [.., n, x] -> [.., blocks, QUERIES, x]
     blocks = lambda x: (pad(x, (0, 0, 0, extra)) if extra else x).unflatten(-2, (-1, QUERIES))
     seen = blocks(visible[:, shared:]).any(1)  # [blocks, keys]
     width = int(seen.sum(1).max())
-    if (
-        3 * width >= seen.shape[1]
-    ):  # copying that many keys per block costs more time and memory than it saves
+    if 3 * width >= seen.shape[1]:  # copying so many keys per block costs more than it saves
         yield
         return
     # per block the keys that it sees, padded with some that it does not see
@@ -61,39 +60,29 @@ def attention_in_parts(hf_model, visible: torch.Tensor):
         QUERIES, width]"""
         if id(whole) not in known:
             all_see = whole[..., :shared] if whole[..., :shared].any() else None
-            known[id(whole)] = (
-                whole,
-                all_see,
-                blocks(whole[0, 0]).take_along_dim(near[:, None], 2)[:, None],
-            )
+            some_see = blocks(whole[0, 0]).take_along_dim(near[:, None], 2)[:, None]
+            known[id(whole)] = whole, all_see, some_see
         return known[id(whole)][1:]
 
     def attention(module, query, key, value, attention_mask, scaling=None, **kwargs):
         """query [1, heads, n, width]; key, value [1, heads, past + n, width] -> [1, n, heads,
         width]"""
         if kwargs.get("position_bias") is not None or query.shape[-1] != value.shape[-1]:
-            return sdpa_attention_forward(
-                module, query, key, value, attention_mask, scaling=scaling, **kwargs
-            )
-        key, value = (
-            repeat_kv(x, getattr(module, "num_key_value_groups", 1)) for x in (key, value)
-        )
+            options = {"scaling": scaling} | kwargs
+            return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
+        groups = getattr(module, "num_key_value_groups", 1)
+        key, value = repeat_kv(key, groups), repeat_kv(value, groups)
         all_see, some_see = masks(attention_mask)
-        taken = [
-            x[0].index_select(1, near.flatten()).unflatten(1, near.shape).transpose(0, 1)
-            for x in (key, value)
-        ]
+        take = lambda x: x[0].index_select(1, near.flatten()).unflatten(1, near.shape)
+        taken = [take(x).transpose(0, 1) for x in (key, value)]
         parts = flash(blocks(query[0]).transpose(0, 1), *taken, attn_mask=some_see, scale=scaling)
-        output, sums = (
-            x.transpose(0, 1).flatten(1, 2)[None, :, :n] for x in parts
-        )  # [1, heads, n, ..]
+        # [1, heads, n, ..]
+        output, sums = (x.transpose(0, 1).flatten(1, 2)[None, :, :n] for x in parts)
         if shared:
-            far, far_sums = flash(
-                query, key[:, :, :shared], value[:, :, :shared], attn_mask=all_see, scale=scaling
-            )
-            output = torch.lerp(
-                output, far, torch.sigmoid(far_sums - sums)[..., None].to(output.dtype)
-            )
+            far = [x[:, :, :shared] for x in (key, value)]
+            far, far_sums = flash(query, *far, attn_mask=all_see, scale=scaling)
+            weight = torch.sigmoid(far_sums - sums)[..., None].to(output.dtype)
+            output = torch.lerp(output, far, weight)
         return output.transpose(1, 2).contiguous(), None
 
     AttentionInterface.register("parts", attention)

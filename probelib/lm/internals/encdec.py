@@ -12,7 +12,7 @@ from unittest import mock
 import numpy as np
 import torch
 
-from probelib.lm.families import additive_mask
+from probelib.lm.families import Scores, additive_mask
 from probelib.lm.plain import gather_branches, pad_right
 from probelib.lm.tree import Tree
 
@@ -24,14 +24,15 @@ Branches = list[tuple[int, tuple[int, ...]]]  # (number of the branch, its token
 @torch.inference_mode()
 def score_encdec(
     hf_model, contexts: list[list[int]], branches: Branches, budget: int, rows: int | None = None
-) -> tuple[list[np.ndarray], list[np.ndarray], dict]:
+) -> Scores:
     """Arguments and results as in ``tree.score_tree``; contexts are encoder ids. ``rows``: None for
     one tree per prompt; a number for the plain path, one decoder row per branch and at most that
     many rows per forward."""
     by_context: dict[int, Branches] = {}
     for b, (context, tokens) in enumerate(branches):
         by_context.setdefault(context, []).append((b, tokens))
-    found, cost = {}, {"forwarded_tokens": 0, "forwards": 0}
+    found: dict[int, tuple] = {}
+    cost = {"forwarded_tokens": 0, "forwards": 0}
     decode = _decode_trees if rows is None else partial(_decode_plain, most=rows)
     # prompts of similar length and tree size come together
     order = sorted(by_context, key=lambda c: (len(by_context[c]), len(contexts[c]), contexts[c]))
@@ -40,9 +41,8 @@ def score_encdec(
         ids, mask = pad_right([contexts[c] for c in batch], hf_model.device)
         encoded = hf_model.get_encoder()(input_ids=ids, attention_mask=mask)
         cost["forwarded_tokens"] += int(mask.sum())
-        trees = [
-            (r, part) for r, c in enumerate(batch) for part in _split(by_context[c], TREE * budget)
-        ]
+        pieces = [_split(by_context[c], TREE * budget) for c in batch]
+        trees = [(r, part) for r, own in enumerate(pieces) for part in own]
         sizes = [1 + sum(len(tokens) for _, tokens in part) for _, part in trees]
         together = _batches(sizes, TOGETHER * budget)
         for some in together:
@@ -75,7 +75,8 @@ def _split(branches: Branches, most: int) -> list[Branches]:
     with the square of its size. Branches with a common beginning stay together."""
     if sum(len(tokens) for _, tokens in branches) <= most:
         return [branches]
-    groups, size = [], most
+    groups: list[Branches] = []
+    size = most
     for branch in sorted(branches, key=lambda branch: branch[1]):
         if size + len(branch[1]) > most:
             groups.append([])
@@ -89,12 +90,12 @@ def _decode_trees(hf_model, encoded, mask, rows: list[Branches]) -> tuple[list[t
     """One decoder row per prompt, holding the tree of its candidates; per branch its log-probs and
     arg-max, and the number of decoder tokens."""
     start, device = hf_model.config.decoder_start_token_id, hf_model.device
-    trees = [Tree([[start]], [(0, tokens) for _, tokens in row]) for row in rows]
-    first = [np.unique(np.append(0, t.predicting), return_index=True)[1] for t in trees]
-    trees = [(tree, np.argsort(needed)) for tree, needed in zip(trees, first, strict=True)]
+    made = [Tree([[start]], [(0, tokens) for _, tokens in row]) for row in rows]
+    first = [np.unique(np.append(0, t.predicting), return_index=True)[1] for t in made]
+    trees = [(tree, np.argsort(needed)) for tree, needed in zip(made, first, strict=True)]
     ids, real = pad_right([tree.token[nodes].tolist() for tree, nodes in trees], device)
     depth, _ = pad_right([tree.depth[nodes].tolist() for tree, nodes in trees], device)
-    visible, predicted = np.zeros((*ids.shape, ids.shape[1]), dtype=bool), []
+    visible, predicted = np.zeros((*ids.shape, ids.shape[1]), dtype=bool), list[tuple]()
     visible[..., 0] = True  # the root; so padding attends to something
     for r, (row, (tree, nodes)) in enumerate(zip(rows, trees, strict=True)):
         below = (nodes <= nodes[:, None]) & (nodes[:, None] < tree.end[nodes])
@@ -108,9 +109,7 @@ def _decode_trees(hf_model, encoded, mask, rows: list[Branches]) -> tuple[list[t
     return gather_branches(output.logits, predicted), int(real.sum())
 
 
-def _decode_plain(
-    hf_model, encoded, mask, rows: list[Branches], most: int
-) -> tuple[list[tuple], int]:
+def _decode_plain(hf_model, encoded, mask, rows: list[Branches], most: int) -> tuple[list, int]:
     """One decoder row per branch, at most ``most`` of one prompt per forward: the reference."""
     start, scores, forwarded = hf_model.config.decoder_start_token_id, [], 0
     for r, row in enumerate(rows):
@@ -120,11 +119,9 @@ def _decode_plain(
             inputs = {"encoder_outputs": type(encoded)(states), "decoder_input_ids": ids}
             inputs["attention_mask"] = mask[r : r + 1].expand(len(some), -1)
             logits = hf_model(**inputs, use_cache=False).logits
-            places = [
-                n * ids.shape[1] + np.arange(len(tokens)) for n, (_, tokens) in enumerate(some)
-            ]
-            tokens = [tokens for _, tokens in some]
-            scores += gather_branches(logits, list(zip(places, tokens, strict=True)))
+            asked = [tokens for _, tokens in some]
+            at = [n * ids.shape[1] + np.arange(len(tokens)) for n, tokens in enumerate(asked)]
+            scores += gather_branches(logits, list(zip(at, asked, strict=True)))
             forwarded += int(real.sum())
     return scores, forwarded
 
@@ -138,9 +135,9 @@ def decoder_depth_bias(hf_model, depth: torch.Tensor):
     def by_depth(attention, *_, **__):
         options = {
             "bidirectional": False,
-            "num_buckets": attention.relative_attention_num_buckets,
             "max_distance": attention.relative_attention_max_distance,
         }
+        options["num_buckets"] = attention.relative_attention_num_buckets
         if "bidirectional" not in signature(attention._relative_position_bucket).parameters:  # UMT5
             options = {}
         bucket = attention._relative_position_bucket(relative, **options)

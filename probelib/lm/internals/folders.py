@@ -9,7 +9,7 @@ from pathlib import Path
 from probelib import files
 from probelib.errors import ProbeError, unknown
 from probelib.lm.gguf import gguf_file, is_gguf, unpacked
-from probelib.lm.internals.memory import check_weights, weight_files
+from probelib.lm.internals.memory import check_weights, read_header, weight_files
 from probelib.lm.names import CHECKPOINTS, PATHS, is_folder, is_id, organisms, split_revision
 from probelib.paths import PACKAGE
 
@@ -17,38 +17,17 @@ from probelib.paths import PACKAGE
 FILES = (".json", ".safetensors", ".model", ".spm", ".codes", ".txt", ".jinja")
 MANIFESTS = PACKAGE / "organisms" / "manifests"
 TOKENIZER_FILES = (
-    "tokenizer.json",
-    "tokenizer.model",
-    "spiece.model",
-    "vocab.json",
-    "vocab.txt",
-    "tekken.json",
+    "tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt", "tekken.json",
     "sentencepiece.bpe.model",
-)
+)  # fmt: skip
 SECOND_COPY = "consolidated"  # prefix of files in which Mistral ships its weights a second time
-# the owners of ids that once had none
-OWNERS = {
-    "gpt2": "openai-community",
-    "openai-gpt": "openai-community",
-    "distilgpt2": "distilbert",
-    "t5": "google-t5",
-}
-OWNERS |= {
-    "bert": "google-bert",
-    "roberta": "FacebookAI",
-    "xlm": "FacebookAI",
-    "distilbert": "distilbert",
-}
-OWNERS |= {"albert": "albert", "xlnet": "xlnet", "camembert": "almanach"}
 
 
 def model_folder(name: str, revision: str | None, trust_remote_code: bool) -> Path:
     """The folder of a model's files; a Hugging Face id is downloaded, or read from the cache."""
     if revision and (name in organisms() or is_folder(name)):
-        raise ProbeError(
-            f"revision={revision!r} is for Hugging Face ids; {name} is a local folder with one "
-            "revision"
-        )
+        what = f"{name} is a local folder with one revision"
+        raise ProbeError(f"revision={revision!r} is for Hugging Face ids; {what}")
     if name in organisms():
         _check_organism(CHECKPOINTS / name)
         return CHECKPOINTS / name
@@ -58,16 +37,6 @@ def model_folder(name: str, revision: str | None, trust_remote_code: bool) -> Pa
         return unpacked(gguf_file(name))
     if name.startswith(PATHS):
         raise ProbeError(f"{name}: no such folder")
-    owner = next(
-        (
-            OWNERS[word]
-            for word in sorted(OWNERS, reverse=True)
-            if f"{name}-".startswith(f"{word}-")
-        ),
-        None,
-    )
-    if "/" not in name and owner:
-        raise ProbeError(f"{name!r} is written with its owner: {owner}/{name}")
     if "/" not in name:
         raise unknown("model", name, [*organisms(), "<folder>", "<owner>/<name> on Hugging Face"])
     if not is_id(name):
@@ -87,13 +56,13 @@ def base_of(folder: Path, trust_remote_code: bool) -> tuple[Path, Path | None]:
     if (folder / "config.json").exists() and weight_files(folder):
         raise ProbeError(
             f"{folder} holds a whole model and an adapter (adapter_config.json), which "
-            "transformers would apply as well. Move "
-            "one of them to a folder of its own"
+            "transformers would apply as well. Move one of them to a folder of its own"
         )
     if not (folder / "adapter_model.safetensors").is_file():
         raise ProbeError(
             f"{folder} has no adapter_model.safetensors; pickled adapters (*.bin) are never loaded"
         )
+    read_header(folder / "adapter_model.safetensors")  # an error where it is damaged
     try:
         saved = json.loads(file.read_text(encoding="utf-8"))
         base, revision = str(saved["base_model_name_or_path"]), saved.get("revision")
@@ -109,10 +78,10 @@ def base_of(folder: Path, trust_remote_code: bool) -> tuple[Path, Path | None]:
     if base.startswith(PATHS) or not is_id(base):
         raise ProbeError(
             f"{file} names the base model {base!r}, which is neither beside the adapter nor a "
-            "Hugging Face id: write its "
-            "absolute path into adapter_config.json (base_model_name_or_path)"
+            "Hugging Face id: write its absolute path into adapter_config.json "
+            "(base_model_name_or_path)"
         )
-    name, given = base.partition("@")[0], base.partition("@")[2]
+    name, _, given = base.partition("@")
     return download(name, revision or given or None, trust_remote_code), folder
 
 
@@ -120,30 +89,24 @@ def download(name: str, revision: str | None, trust_remote_code: bool) -> Path:
     """The folder of a Hugging Face id, in the cache."""
     from huggingface_hub import errors, snapshot_download
 
-    patterns = [f"*{kind}" for kind in FILES] + (["*.py"] if trust_remote_code else [])
+    rules: dict = {
+        "allow_patterns": [f"*{kind}" for kind in (*FILES, *[".py"] * trust_remote_code)],
+        "ignore_patterns": [f"{SECOND_COPY}*", "*/*"],  # the same weights in another format
+    }
+    shipped = f"Shipped models: {', '.join(organisms())}"
     try:
-        ignored = [f"{SECOND_COPY}*", "*/*"]  # the same weights in another format
-        return Path(
-            snapshot_download(
-                name, revision=revision, allow_patterns=patterns, ignore_patterns=ignored
-            )
-        )
+        return Path(str(snapshot_download(name, revision=revision, **rules)))
     except errors.GatedRepoError as error:
-        raise ProbeError(
-            f"{name} is gated: accept its licence on its Hugging Face page, then run "
-            "`huggingface-cli login`"
-        ) from error
+        hint = "accept its licence on its Hugging Face page, then run `huggingface-cli login`"
+        raise ProbeError(f"{name} is gated: {hint}") from error
     except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError) as error:
-        raise ProbeError(
-            "Hugging Face has no model "
-            f"{name!r}{f' at revision {revision!r}' if revision else ''}; check the spelling. "
-            f"Shipped models: {', '.join(organisms())}"
-        ) from error
+        at = f" at revision {revision!r}" if revision else ""
+        what = f"Hugging Face has no model {name!r}{at}; check the spelling"
+        raise ProbeError(f"{what}. {shipped}") from error
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled, OSError) as error:
         raise ProbeError(
             f"{name} is not in the local Hugging Face cache and cannot be downloaded (offline?). "
-            "Download it on a machine "
-            f"with a network and use its folder, or use a shipped model: {', '.join(organisms())}"
+            f"Download it on a machine with a network and use its folder. {shipped}"
         ) from error
 
 
@@ -151,12 +114,8 @@ def model_files(folder: Path, adapter: Path | None, with_code: bool) -> list[Pat
     """The files of a model that change a number, also those of named chat templates; regular files
     only."""
     kinds = FILES + ((".py",) if with_code else ())
-    places = [
-        each
-        for one in (folder, adapter)
-        if one
-        for each in (one, one / "additional_chat_templates")
-    ]
+    own = [one for one in (folder, adapter) if one]
+    places = [each for one in own for each in (one, one / "additional_chat_templates")]
     found = [path for place in places if place.is_dir() for path in sorted(place.iterdir())]
     return [path for path in found if path.suffix in kinds and path.is_file()]
 
@@ -191,17 +150,15 @@ def _check_organism(folder: Path) -> None:
     """Raise ProbeError unless the weights and the manifest are those in the organism's record: they
     are ground truth."""
     record = json.loads((folder / "training.json").read_text())
-    manifest = MANIFESTS / f"{record['reads']}.parquet"
     for file, digest in (
         (folder / "model.safetensors", record["weights"]),
-        (manifest, record["manifest"]),
+        (MANIFESTS / f"{record['reads']}.parquet", record["manifest"]),
     ):
         if not file.exists() or files.sha256(file) != digest:
+            what = "not the recorded one" if file.exists() else "missing"
             raise ProbeError(
-                f"{folder.name}: {file.name} is "
-                f"{'not the recorded one' if file.exists() else 'missing'} ({file}). Restore "
-                f"it (`git checkout -- {file.parent.name}`), or train the model again: `python -m "
-                "probelib.organisms "
+                f"{folder.name}: {file.name} is {what} ({file}). Restore it (`git checkout -- "
+                f"{file.parent.name}`), or train the model again: `python -m probelib.organisms "
                 f"train {folder.name}`"
             )
 
@@ -214,10 +171,9 @@ def check_complete(folder: Path) -> None:
     if not weight_files(folder):
         raise ProbeError(
             f"{folder} has no *.safetensors that transformers loads (model.safetensors or its "
-            "index). Pickled weights "
-            "(*.bin, *.pt) are never loaded; on a machine that you trust them on, load the model "
-            "with transformers and "
-            "save it with model.save_pretrained(folder)"
+            "index). Pickled weights (*.bin, *.pt) are never loaded; on a machine that you trust "
+            "them on, load the model with transformers and save it with "
+            "model.save_pretrained(folder)"
         )
     check_weights(folder)
     if not any((folder / name).is_file() for name in TOKENIZER_FILES):

@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,6 +22,7 @@ DIGITS = 4  # of its log-probabilities, in nats
 WORDS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 SAME = {torch.float32: 1e-3}  # nats per sequence of the probe; other precisions: HALF
 HALF = 0.5
+CONTROL = ("token_id", "token_index")  # ends of names in configurations
 
 
 @contextmanager
@@ -30,10 +32,8 @@ def forwarding(model) -> Iterator[None]:
     afterwards."""
     hf_model = model.hf_model
     with FORWARD, full_precision(model.device.type):
-        changed: list[tuple] = [
-            (module, "training", True) for module in hf_model.modules() if module.training
-        ]
-        for module, _, _ in changed:
+        changed: list[tuple] = [(m, "training", True) for m in hf_model.modules() if m.training]
+        for module, *_ in changed:
             module.training = False
         changed += exact_layers(model, hf_model) if model.folder is None else []
         try:
@@ -47,11 +47,11 @@ def forwarding(model) -> Iterator[None]:
 def full_precision(device: str) -> Iterator[None]:
     """Context manager: products of float32 are products of float32, whatever the process has
     chosen."""
-    chosen = [
-        (part, part.fp32_precision)
-        for part in _products()
-        if part.fp32_precision not in ("none", "ieee")
-    ]
+    backends: Any = torch.backends
+    parts = [backends, backends.mkldnn, backends.mkldnn.matmul]
+    parts += [backends.cuda.matmul, backends.cudnn, backends.cudnn.conv]
+    chosen = [(part, part.fp32_precision) for part in parts]
+    chosen = [(part, precision) for part, precision in chosen if precision not in ("none", "ieee")]
     for part, _ in chosen:
         part.fp32_precision = "ieee"
     try:
@@ -60,19 +60,6 @@ def full_precision(device: str) -> Iterator[None]:
     finally:
         for part, precision in chosen:
             part.fp32_precision = precision
-
-
-def _products() -> list:
-    """The parts of torch that multiply matrices, each with a precision of its own."""
-    backends = torch.backends
-    return [
-        backends,
-        backends.mkldnn,
-        backends.mkldnn.matmul,
-        backends.cuda.matmul,
-        backends.cudnn,
-        backends.cudnn.conv,
-    ]
 
 
 def exact_layers(model, hf_model) -> list[tuple]:
@@ -87,24 +74,18 @@ def exact_layers(model, hf_model) -> list[tuple]:
         return []
     from bitsandbytes.nn import Linear4bit, Linear8bitLt
 
-    changed = []
+    kernel, wanted = "support_avx512bf16_for_cpu", list[tuple]()
     for module in hf_model.modules():
         if isinstance(module, Linear4bit | Linear8bitLt):
-            changed.append(
-                (
-                    module,
-                    "support_avx512bf16_for_cpu",
-                    getattr(module, "support_avx512bf16_for_cpu", True),
-                )
-            )
-            module.support_avx512bf16_for_cpu = False
+            wanted.append((module, kernel, getattr(module, kernel, True), False))
         if isinstance(module, Linear8bitLt) and "llm_int8_threshold" not in model.quantization:
-            changed.append((module.state, "threshold", module.state.threshold))
-            module.state.threshold = 0.0
-    return changed
+            wanted.append((module.state, "threshold", module.state.threshold, 0.0))
+    for owner, name, _, value in wanted:
+        setattr(owner, name, value)
+    return [change[:3] for change in wanted]
 
 
-def retry_on_oom(model, work: Callable[[int], object]):
+def retry_on_oom(model, work: Callable[[int], Any]):
     """Run ``work(budget)``. On CUDA out-of-memory, halve the token budget and retry; keep the
     reduced budget. Raise ProbeError if one token per row is too much, or if the computer's own
     memory is used up."""
@@ -116,16 +97,14 @@ def retry_on_oom(model, work: Callable[[int], object]):
             if model.budget == 1:
                 raise ProbeError(
                     f"{model.name}: out of memory with one token per row; use quantize='4bit', "
-                    "shorter prompts or a "
-                    "larger GPU"
+                    "shorter prompts or a larger GPU"
                 ) from error
         except (MemoryError, RuntimeError) as error:
             if not isinstance(error, MemoryError) and not re.search(NO_MEMORY, str(error)):
                 raise
             raise ProbeError(
                 f"{model.name}: this process gets no more memory ({error}); end other programs, "
-                "raise `ulimit -v`, or "
-                "use a smaller model"
+                "raise `ulimit -v`, or use a smaller model"
             ) from error
         model.budget //= 2
         torch.cuda.empty_cache()
@@ -144,20 +123,16 @@ def probe(model) -> list[float]:
         ids = torch.from_numpy(drawn).to(model.device)
         inputs = {"decoder_input_ids": ids} if model.encoder_decoder else {"use_cache": False}
         inputs = {} if model.masked else inputs
-        logits = (
-            model.hf_model(input_ids=ids, **inputs).logits[:, :-1].float()
-        )  # [sequences, length - 1, vocabulary]
+        # [sequences, length - 1, vocabulary]
+        logits = model.hf_model(input_ids=ids, **inputs).logits[:, :-1].float()
         scores = logits.log_softmax(-1).gather(-1, ids[:, 1:, None]).sum((1, 2))
     return scores.double().cpu().numpy().round(DIGITS).tolist()
 
 
 def text_ids(config) -> np.ndarray:
     """Some token ids of ordinary text: no control tokens, no placeholders of images."""
-    special = {
-        v
-        for k, v in config.to_dict().items()
-        if k.endswith(("token_id", "token_index")) and isinstance(v, int)
-    }
+    named = (value for key, value in config.to_dict().items() if key.endswith(CONTROL))
+    special = {value for value in named if isinstance(value, int)}
     size = min(config.get_text_config().vocab_size, 1000)
     return np.array([token for token in range(3, size) if token not in special])
 
@@ -174,9 +149,10 @@ def same_probe(model, first: list[float], second: list[float]) -> bool:
 
 def weight_sums(hf_model) -> str:
     """16 hex digits of the sums over rows and columns of all weights, as integers of their bits,
-    and of all settings of the modules: any edit changes them. Takes no longer than reading the
+    and of all settings: any edit changes them. Takes no longer than reading the
     weights twice."""
-    sha = hashlib.sha256(repr(_settings(hf_model)).encode())
+    config = hf_model.config.to_json_string(use_diff=False)
+    sha = hashlib.sha256(repr((config, _settings(hf_model))).encode())
     for tensor in (*hf_model.parameters(), *hf_model.buffers()):
         if tensor.device.type == "meta":  # on the CPU or a disk, by accelerate
             continue
@@ -189,22 +165,20 @@ def weight_sums(hf_model) -> str:
 
 
 def _settings(hf_model) -> list:
-    """Per module its plain attributes (eps, scales, windows, adapters that are on) and the number
-    of its hooks."""
+    """Per module its plain attributes (eps, scales, adapters that are on) and number of hooks."""
     found = []
     for name, module in hf_model.named_modules():
-        own = {
-            key: value
-            for key, value in vars(module).items()
-            if isinstance(value, bool | int | float | str)
+        told, plain = vars(module), (bool, int, float, str)
+        own = [
+            (key, value)
+            for key, value in told.items()
+            if isinstance(value, plain)
             and not (key.startswith("_") or key == "training" or "cache" in key)
-        }
-        adapters = [
-            vars(module).get(key) for key in ("scaling", "_active_adapter", "_disable_adapters")
         ]
+        adapters = [told.get(key) for key in ("scaling", "_active_adapter", "_disable_adapters")]
         hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
         # transformers' own, which record outputs, come with the first call that wants them
-        own_hooks = [h for h in hooks if not str(h.__module__).startswith("transformers.")]
-        hooks = (len(own_hooks), "forward" in vars(module))
-        found.append((name, type(module).__name__, sorted(own.items()), adapters, hooks))
+        hooks = [hook for hook in hooks if not str(hook.__module__).startswith("transformers.")]
+        about = [adapters, len(hooks), "forward" in told]
+        found.append((name, type(module).__name__, sorted(own), about))
     return found

@@ -6,32 +6,22 @@ A          (e - b) * mean over steps of dF/de on the straight line from the base
 sum of A   = F(e) - F(b), up to the error of the numerical integral: ``delta``
 """
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import torch
 
-from probelib.errors import ProbeError, unknown
+from probelib.errors import ProbeError
 from probelib.lm.families import FORWARD
 from probelib.lm.internals.masked import needs_generator
 from probelib.lm.tokens import check_length
 
-BASELINES = ("mean", "zero")
 
-
-def integrated_gradients(
-    model,
-    prompt: str,
-    target: int | None = None,
-    steps: int = 200,
-    baseline: str = "mean",
-    batch: int = 50,
-) -> pd.DataFrame:
-    """Attribution of one next-token probability to the tokens of the prompt; one row per token.
-
-    target    id of the token; None: the model's most probable next token
-    steps     of the integral
-    baseline  "mean": every token is the mean of all embeddings; "zero": the zero vector (LLaMA,
-              Gemma, Qwen 3, MPT do not converge: their first norm has no limit at zero)
+def integrated_gradients(model, prompt: str, steps: int = 200, batch: int = 50) -> pd.DataFrame:
+    """Attribution of the probability of the model's most probable next token to the tokens of the
+    prompt, by ``steps`` steps from a baseline: every token is the mean of all embeddings; one row
+    per token.
 
     columns   token, word (index of its blank-separated word; -1: a special token), signed (A summed
               over the width), score (L2 norm of A over the width, as a share of all tokens)
@@ -41,8 +31,6 @@ def integrated_gradients(
     Mixtures of experts never satisfy completeness, because their routing is discontinuous. For an
     encoder-decoder the target is its answer's first token, attributed to its encoder's tokens.
     """
-    if baseline not in BASELINES:
-        raise unknown("baseline", baseline, BASELINES)
     needs_generator(model, "a next-token probability")
     from captum.attr import IntegratedGradients
 
@@ -52,10 +40,8 @@ def integrated_gradients(
     with FORWARD, torch.no_grad():
         embedded = table(torch.tensor([ids], device=model.device)).float()  # [1, length, width]
         every = table(torch.arange(table.num_embeddings, device=model.device)).float()
-        start = every.mean(0) if baseline == "mean" else torch.zeros_like(every[0])
-        start = start.expand_as(embedded)
-        if target is None:
-            target = int(_next(model, embedded)[0].argmax())
+        start = every.mean(0).expand_as(embedded)
+        target = int(_next(model, embedded)[0].argmax())
         after, before = (float(_next(model, e)[0, target]) for e in (embedded, start))
     integral = IntegratedGradients(lambda e: _next(model, e)[:, target])
     options = {"n_steps": steps, "return_convergence_delta": True}
@@ -89,10 +75,8 @@ def integrated_gradients(
 def by_word(frame: pd.DataFrame, prompt: str) -> pd.DataFrame:
     """Tokens summed into the words of the prompt: ``word`` (its text), ``signed``, ``score``.
     Special tokens are left out, and scores are shares of the remaining tokens."""
-    table, words = (
-        frame[frame["word"] >= 0].groupby("word")[["signed", "score"]].sum(),
-        prompt.split(),
-    )
+    words, kept = prompt.split(), frame[frame["word"] >= 0]
+    table = kept.groupby("word")[["signed", "score"]].sum()
     table = table.reindex(range(len(words)), fill_value=0.0)
     table = table.assign(word=words, score=table["score"] / table["score"].sum())
     return table[["word", "signed", "score"]]
@@ -100,7 +84,7 @@ def by_word(frame: pd.DataFrame, prompt: str) -> pd.DataFrame:
 
 def _next(model, embedded: torch.Tensor) -> torch.Tensor:
     """Next-token probabilities [rows, vocabulary] after embeddings [rows, length, width]."""
-    hf_model, options = model.hf_model, {"use_cache": False}
+    hf_model, options = model.hf_model, dict[str, Any](use_cache=False)
     if model.encoder_decoder:
         first = hf_model.config.decoder_start_token_id
         rows = torch.full((len(embedded), 1), first, device=embedded.device)

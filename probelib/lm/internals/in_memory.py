@@ -29,6 +29,7 @@ class InMemory(LM):
     def __init__(self, hf_model, tokenizer, name: str | None = None):
         if tokenizer is None or isinstance(tokenizer, str):
             raise ProbeError("a model in memory needs its tokenizer: load(hf_model, tokenizer)")
+        text.warn_of_its_file(tokenizer)
         hf_model = getattr(hf_model, "_orig_mod", hf_model)  # of torch.compile
         if hasattr(hf_model, "get_base_model"):  # peft
             if any(config.is_prompt_learning for config in hf_model.peft_config.values()):
@@ -44,21 +45,19 @@ class InMemory(LM):
             self.quantize, self.quantization = packed_as(
                 stored if isinstance(stored, dict) else stored.to_dict()
             )
-        if (
-            not name
-        ):  # two models of one origin are told apart: base and tuned, an adapter on and off
+        self._measured: dict = {}  # the last identity
+        if not name:  # two models of one origin are told apart: an adapter on and off
             origin = Path(getattr(hf_model, "name_or_path", "") or type(hf_model).__name__)
-            self.name = f"{Path(*origin.parts[-2:])} in memory ({self._fingerprint()[:6]})"
+            sha = hashlib.sha256(json.dumps(self.identity(), default=str).encode()).hexdigest()
+            self.name = f"{Path(*origin.parts[-2:])} in memory ({sha[:6]})"
 
     def identity(self) -> dict:
         """Everything that changes a number, as it is now."""
-        return {
-            "model": self.name,
-            "files": self._digest,
+        config = self.config.to_json_string(use_diff=False).encode()
+        found = {
+            "files": self._digest_of_weights(),
             "settings": self._weights(),
-            "config": hashlib.sha256(
-                self.config.to_json_string(use_diff=False).encode()
-            ).hexdigest()[:16],
+            "config": hashlib.sha256(config).hexdigest()[:16],
             "reads": text.digest(self.tokenizer),
             "probe": self.probe,
             "quantize": self.quantize,
@@ -66,25 +65,24 @@ class InMemory(LM):
             "dtype": self.dtype,
             "device": self.device.type,
         }
+        if self._measured not in ({}, found):  # what was made for the earlier model
+            for name in {"tokens", "tries", "ends"} & vars(self).keys():
+                del vars(self)[name]
+            self.path = self.caches = None
+        self._measured = found
+        return {"model": self.name} | found
 
     _identity = identity
 
-    def _fingerprint(self) -> str:
-        return hashlib.sha256(
-            json.dumps(self.identity(), sort_keys=True, default=str).encode()
-        ).hexdigest()
-
-    @property
-    def _digest(self) -> str:
-        """16 hex digits of the weights; read every time, because they may have been trained."""
+    def _digest_of_weights(self) -> str:
+        """16 hex digits; read every time, because the weights may have been trained."""
         import torch
 
         sha = hashlib.sha256()
         for name, tensor in self._given.state_dict().items():
             sha.update(name.encode())
-            sha.update(
-                tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes()
-            )
+            content = tensor.detach().cpu().contiguous().flatten().view(torch.uint8)
+            sha.update(content.numpy().tobytes())
         return sha.hexdigest()[:16]
 
     @property
@@ -119,19 +117,14 @@ class InMemory(LM):
 
     @cached_property
     def n_parameters(self) -> int:
-        layers = (
-            module for module in self._given.modules() if type(module).__name__ == "Linear4bit"
-        )
-        packed = {
-            id(layer.weight): layer.in_features * layer.out_features for layer in layers
-        }  # two in a byte
-        named = self._given.named_parameters()
+        four = [m for m in self._given.modules() if type(m).__name__ == "Linear4bit"]
+        packed = {id(m.weight): m.in_features * m.out_features for m in four}  # two in a byte
         return sum(
             packed.get(id(p), p.numel())
-            for name, p in named
+            for name, p in self._given.named_parameters()
             if not any(word in name for word in EMBEDDINGS)
         )
 
     @cached_property
-    def memory(self) -> int:
+    def memory(self) -> int:  # type: ignore[override]
         return sum(p.nbytes for p in self._given.parameters())

@@ -24,6 +24,7 @@ import numpy as np
 import torch
 
 from probelib.errors import ProbeError
+from probelib.lm.families import Branches, Scores
 from probelib.lm.plain import gather_branches, pad_right
 
 PSEUDO = {"pseudo": True, "pseudo-original": False}  # whether later tokens of the word are masked
@@ -50,12 +51,8 @@ def words_of(tokens, text: str | None, ids: tuple[int, ...]) -> Sequence[int]:
 
 @torch.inference_mode()
 def score_masked(
-    model,
-    contexts: list[list[int]],
-    branches: list[tuple[int, tuple[int, ...]]],
-    rows: int,
-    within_word: bool = True,
-) -> tuple[list[np.ndarray], list[np.ndarray], dict]:
+    model, contexts: list[list[int]], branches: Branches, rows: int, within_word: bool = True
+) -> Scores:
     """Arguments and results as in ``tree.score_tree``, with pseudo-log-likelihoods. Each distinct
     masked row is forwarded once: all candidates of one token share theirs."""
     tokens, mask = model.tokens, model.tokenizer.mask_token_id
@@ -64,16 +61,14 @@ def score_masked(
         what = "is a masked language model, and its tokenizer has no mask token"
         raise ProbeError(f"{model.name} {what}; {hint}")
     tokens.check("a", tokens.finish)
-    texts, words = tokens.texts, {}
-    for _, ids in branches:
-        words[ids] = words_of(tokens, texts.get(ids), ids) if within_word else range(len(ids))
+    texts, words = tokens.texts, dict[tuple, Sequence]()
+    for each in dict.fromkeys(tuple(ids) for _, ids in branches):
+        words[each] = words_of(tokens, texts.get(each), each) if within_word else range(len(each))
     wanted = defaultdict(list)  # row -> [(branch, token number, position, token)]
     for b, (context, ids) in enumerate(branches):
-        word, start = words[ids], len(contexts[context])
+        word, start = words[tuple(ids)], len(contexts[context])
         for n, token in enumerate(ids):
-            later = [
-                mask if m > n and word[m] == word[n] else ids[m] for m in range(n + 1, len(ids))
-            ]
+            later = [mask if word[m] == word[n] else ids[m] for m in range(n + 1, len(ids))]
             row = (*contexts[context], *ids[:n], mask, *later, *tokens.finish)
             wanted[row].append((b, n, start + n, token))
     logprobs = [np.empty(len(ids), dtype=np.float32) for _, ids in branches]
@@ -83,15 +78,14 @@ def score_masked(
     for length, same in groupby(sorted(wanted, key=lambda row: (len(row), row)), key=len):
         alike = list(same)
         for batch in (alike[i : i + rows] for i in range(0, len(alike), rows)):
-            ids, ones = pad_right([list(row) for row in batch], model.hf_model.device)
-            logits = model.hf_model(input_ids=ids, attention_mask=ones).logits
+            padded, ones = pad_right([list(row) for row in batch], model.hf_model.device)
+            logits = model.hf_model(input_ids=padded, attention_mask=ones).logits
             at = [(r * length, *each) for r, row in enumerate(batch) for each in wanted[row]]
-            picked = gather_branches(
-                logits, [([r + place], [token]) for r, _, _, place, token in at]
-            )
+            asked = [([r + place], [token]) for r, _, _, place, token in at]
+            picked = gather_branches(logits, asked)
             for (_, b, n, _, _), (score, best) in zip(at, picked, strict=True):
                 logprobs[b][n], argmax[b][n] = score[0], best[0]
-            cost["forwarded_tokens"] += ids.numel()
+            cost["forwarded_tokens"] += padded.numel()
             cost["forwards"] += 1
     return logprobs, argmax, cost
 

@@ -1,6 +1,6 @@
-"""Optional reading: what models need. Parameters counted from weights, configuration or name;
-memory estimated before loading, models refused that do not fit; seconds and peak memory measured.
-"""
+"""Optional reading: the weights in a folder and what they need. Files and headers are checked,
+parameters counted from weights, configuration or name; memory is estimated before loading, and
+models that do not fit are refused; seconds and peak memory are measured."""
 
 import json
 import math
@@ -12,66 +12,28 @@ from collections.abc import Callable
 from pathlib import Path
 
 from probelib.errors import ProbeError
-from probelib.lm.names import CHECKPOINTS, is_id, split_chat, split_revision
+from probelib.lm.names import CHECKPOINTS, is_id, split_revision, split_variant
 
 BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "8bit": 1.0, "4bit": 0.5}  # per parameter
 NO_MEMORY = "allocate memory|bad_alloc|could not create a primitive"  # errors of torch, C++, oneDNN
-# bits per entry of the types of safetensors; sub-byte types of packed models as well
-BITS = {
-    "BOOL": 8,
-    "F4": 4,
-    "F6_E2M3": 6,
-    "F6_E3M2": 6,
-    "U8": 8,
-    "I8": 8,
-    "F8_E5M2": 8,
-    "F8_E4M3": 8,
-    "F8_E8M0": 8,
-}
-BITS |= {
-    "F8_E4M3FNUZ": 8,
-    "F8_E5M2FNUZ": 8,
-    "I16": 16,
-    "U16": 16,
-    "F16": 16,
-    "BF16": 16,
-    "I32": 32,
-    "U32": 32,
-    "F32": 32,
-}
-BITS |= {"I64": 64, "U64": 64, "F64": 64, "C64": 64}
 # parts of tensors' names
 EMBEDDINGS = ("embed", "wte", "wpe", "shared.weight", "lm_head")
-BUFFERS = (
-    ".attn.bias",
-    ".attention.bias",
-    ".masked_bias",
-    ".inv_freq",
-)  # masks and angles in older files
+# masks and angles in older files
+BUFFERS = (".attn.bias", ".attention.bias", ".masked_bias", ".inv_freq")
 
 
 def stored_quantization(folder: Path) -> dict:
     """``quantization_config`` of a folder's config.json: how its weights are already packed; {} if
-    they are not."""
+    they are not, and if the file cannot be read (``LM.config`` reports it)."""
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        found = (
-            config.get("quantization_config")
-            or (config.get("text_config") or {}).get("quantization_config")
-            or {}
-        )
-        return dict(found)
-    except (
-        OSError,
-        ValueError,
-        AttributeError,
-        TypeError,
-        RecursionError,
-    ):  # ``LM.config`` reports it
+        of_text = (config.get("text_config") or {}).get("quantization_config")
+        return dict(config.get("quantization_config") or of_text or {})
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError):
         return {}
 
 
-# Parameters
+# Files and parameters
 
 
 def weight_files(folder: Path) -> list[Path]:
@@ -91,11 +53,8 @@ def weight_map(folder: Path) -> dict[str, str]:
         return {}
     try:
         found = dict(json.loads(index.read_text(encoding="utf-8"))["weight_map"])
-        wrong = [
-            name
-            for name in sorted(set(found.values()))
-            if Path(name).name != name or not (folder / name).is_file()
-        ]
+        here = lambda name: Path(name).name == name and (folder / name).is_file()
+        wrong = [name for name in sorted(set(found.values())) if not here(name)]
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
         raise ProbeError(f"{index} cannot be read: {error}") from error
     if wrong:
@@ -108,35 +67,24 @@ def weight_map(folder: Path) -> dict[str, str]:
 def read_header(path: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
     """Tensor -> (type, shape) of a safetensors file. Raise ProbeError if the file is missing,
     damaged or a Git LFS pointer."""
+    from safetensors import SafetensorError, safe_open
+
     if not path.is_file():  # also of links that lead nowhere and of pipes
         raise ProbeError(f"{path} is no file (a broken link?): download the weights again")
-    size = path.stat().st_size
-    with open(path, "rb") as file:
-        first = file.read(8)
-        length = int.from_bytes(first, "little")
-        if first.startswith(b"version "):
-            raise ProbeError(
-                f"{path} is a Git LFS pointer, not the weights: run `git lfs pull` in its folder"
-            )
-        content = file.read(length) if 8 + length <= size else b""
+    with open(path, "rb") as opened:
+        pointer = opened.read(8) == b"version "
+    if pointer:
+        what = "is a Git LFS pointer, not the weights"
+        raise ProbeError(f"{path} {what}: run `git lfs pull` in its folder")
     try:
-        header = json.loads(content)
-        header.pop("__metadata__", None)
-        found = {name: (about["dtype"], tuple(about["shape"])) for name, about in header.items()}
-        spans = [(about["data_offsets"], *found[name]) for name, about in header.items()]
-        fits = all(
-            end - start == math.prod(shape) * BITS.get(kind, 0) // 8
-            for (start, end), kind, shape in spans
-        )
-        whole = 8 + length + max((end for (_, end), *_ in spans), default=0) == size
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        fits = whole = False
-    if not (fits and whole):
+        with safe_open(path, "np") as file:
+            parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+            return {name: (p.get_dtype(), tuple(p.get_shape())) for name, p in parts.items()}
+    except (SafetensorError, OSError, ValueError) as error:
+        size = path.stat().st_size
         raise ProbeError(
-            f"{path} is damaged or incomplete ({size} bytes): its header does not fit it. Download "
-            "it again"
-        )
-    return found
+            f"{path} is damaged or incomplete ({size} bytes): {error}. Download it again"
+        ) from error
 
 
 def check_weights(folder: Path) -> None:
@@ -145,13 +93,12 @@ def check_weights(folder: Path) -> None:
     index = weight_map(folder)
     for path in weight_files(folder):
         names = set(read_header(path))
-        own = {name for name, file in index.items() if file == path.name} if index else names
-        if path.name in index.values() and names != own:
-            other = sorted(names ^ own)[0]
+        own = {name for name, file in index.items() if file == path.name}
+        if own and names != own:
+            what = f"disagree about the tensor {min(names ^ own)!r}: a part of another save?"
             raise ProbeError(
-                f"{path} and model.safetensors.index.json disagree about the tensor {other!r}: a "
-                "part of another save? Save "
-                "the model again into an empty folder"
+                f"{path} and model.safetensors.index.json {what} Save the model again into an empty"
+                " folder"
             )
 
 
@@ -159,37 +106,38 @@ def count_parameters(folder: Path, without: tuple[str, ...] = ()) -> int:
     """Parameters in the weights of a folder, omitting tensors whose names contain one of
     ``without``."""
     tensors = [tensor for path in weight_files(folder) for tensor in read_header(path).items()]
-    counted = [
-        (name, shape)
-        for name, (kind, shape) in tensors
-        if kind != "BOOL" and not name.endswith(BUFFERS)
-    ]
     return sum(
-        math.prod(shape) for name, shape in counted if not any(word in name for word in without)
+        math.prod(shape)
+        for name, (kind, shape) in tensors
+        if kind != "BOOL" and not name.endswith(BUFFERS) and not any(w in name for w in without)
     )
 
 
-def parameters(name: str, fetch: bool = False) -> float | None:
+def parameters(name: str) -> float | None:
     """Parameters of a model, from the weights in its folder, else from its config (in a folder or
     the cache), else from its name; None if none of them tells.
-
-    fetch   download the config of a Hugging Face id whose name does not tell
 
     >>> parameters("bigscience/bloomz-1b1"), parameters("EleutherAI/pythia-410m")
     (1100000000.0, 410000000.0)
     >>> parameters("mistralai/Mixtral-8x7B-v0.1")
     56000000000.0
     """
-    name, _ = split_chat(name)
+    name, _ = split_variant(name)
     folder = CHECKPOINTS / name if (CHECKPOINTS / name).is_dir() else Path(name)
     if weight_files(folder) and not stored_quantization(folder):
         return float(count_parameters(folder))
-    here = (folder / "config.json").exists()
-    return (
-        parameters_by_config(folder if here else _config_folder(name, fetch=False))
-        or _by_name(name)
-        or (parameters_by_config(_config_folder(name, fetch=True)) if fetch else None)
-    )
+    config: Path | None = folder
+    if not (folder / "config.json").exists():
+        from huggingface_hub import hf_hub_download
+
+        source, revision = split_revision(name)
+        options: dict = {"revision": revision, "local_files_only": True}
+        try:
+            cached = str(hf_hub_download(source, "config.json", **options)) if is_id(name) else ""
+        except OSError:  # its subclasses say why a file is not in the cache
+            cached = ""
+        config = Path(cached).parent if cached else None
+    return (parameters_by_config(config) if config else None) or _by_name(name)
 
 
 def _by_name(name: str) -> float | None:
@@ -200,36 +148,14 @@ def _by_name(name: str) -> float | None:
     experts, whole, unit, decimals = match.groups()
     if "." in whole and decimals:  # 1.5b2 may mean 1.5 or 1.52 billion
         return None
-    return (
-        float(f"{whole}.{decimals}" if decimals else whole)
-        * (1e9 if unit == "b" else 1e6)
-        * int(experts or 1)
-    )
+    number = float(f"{whole}.{decimals}" if decimals else whole)
+    return number * (1e9 if unit == "b" else 1e6) * int(experts or 1)
 
 
-def _config_folder(name: str, fetch: bool) -> Path | None:
-    """The folder with the config.json of a Hugging Face id, in the cache or downloaded; None if it
-    is not available."""
-    if not is_id(name):
-        return None
-    from huggingface_hub import hf_hub_download
-
-    try:
-        source, revision = split_revision(name)
-        file = hf_hub_download(source, "config.json", revision=revision, local_files_only=not fetch)
-        return Path(file).parent
-    except (
-        OSError
-    ):  # huggingface_hub raises subclasses of it for missing, gated and unreachable files
-        return None
-
-
-def parameters_by_config(folder: Path | None, without: tuple[str, ...] = ()) -> float | None:
+def parameters_by_config(folder: Path, without: tuple[str, ...] = ()) -> float | None:
     """Parameters of the model that a folder's config describes (before any packing), without
     allocating memory, omitting names with one of ``without``; None if transformers has no language
     model of that type, or would need the repository's own code."""
-    if folder is None:
-        return None
     import torch
     from transformers import (
         AutoConfig,
@@ -245,9 +171,7 @@ def parameters_by_config(folder: Path | None, without: tuple[str, ...] = ()) -> 
         kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else decoder
         with torch.device("meta"):
             named = kind.from_config(config, trust_remote_code=False).named_parameters()
-            return float(
-                sum(p.numel() for name, p in named if not any(word in name for word in without))
-            )
+        return float(sum(p.numel() for name, p in named if not any(w in name for w in without)))
     except (ValueError, OSError, KeyError, AttributeError, ImportError):
         return None
 
@@ -263,43 +187,10 @@ def weight_bytes(model) -> int:
     each = BYTES[model.dtype]
     # never quantized: embeddings, experts (one tensor per layer) in 8 bits, the last layer of T5's
     # MLPs
-    whole = (
-        EMBEDDINGS
-        + ((".wo.",) if model.encoder_decoder else ())
-        + ((".experts",) if model.quantize == "8bit" else ())
-    )
+    whole = EMBEDDINGS + ((".wo.",) if model.encoder_decoder else ())
+    whole += (".experts",) if model.quantize == "8bit" else ()
     linear, total = count_parameters(model.folder, without=whole), count_parameters(model.folder)
     return round(linear * BYTES.get(model.quantize, each) + (total - linear) * each)
-
-
-def announce(model) -> str:
-    """One line on what loading a model takes; nothing is loaded."""
-    if model.device.type == "server":
-        return f"{model.name}: its weights are on its server"
-    where = str(model.device) if not model.device_map else f"device_map={model.device_map}"
-    size = f"about {model.memory / 2**30:.2f} GiB of weights in {model.quantize or model.dtype}"
-    return f"{model.name}: {size} on {where}{_free(model)}"
-
-
-def needs_several_gpus(model) -> bool:
-    """Whether a model is too large for its GPU, and there are others that could hold a part of
-    it."""
-    if model.device.type != "cuda" or model.device_map:
-        return False
-    import torch
-
-    return torch.cuda.device_count() > 1 and model.memory > torch.cuda.mem_get_info(model.device)[0]
-
-
-def _free(model) -> str:
-    if model.device.type != "cuda":
-        return ""
-    import torch
-
-    numbers = range(torch.cuda.device_count()) if model.device_map else [model.device.index or 0]
-    return (
-        f" ({', '.join(f'{torch.cuda.mem_get_info(i)[0] / 2**30:.1f}' for i in numbers)} GiB free)"
-    )
 
 
 def free_bytes(device) -> float:
@@ -317,15 +208,11 @@ def refuse_too_large(model) -> None:
     """Raise ProbeError if a model's weights do not fit on its GPU; called before loading."""
     if model.device.type != "cuda" or model.device_map:
         return
-    import torch
-
-    free, _ = torch.cuda.mem_get_info(model.device)
-    if model.memory > free:
+    if model.memory > (free := free_bytes(model.device)):
         raise ProbeError(
             f"{model.name} needs about {model.memory / 2**30:.1f} GiB for its weights in "
-            f"{model.quantize or model.dtype}; "
-            f"{model.device} has {free / 2**30:.1f} GiB free. Use quantize='8bit' or '4bit', or "
-            "device_map='auto'"
+            f"{model.quantize or model.dtype}; {model.device} has {free / 2**30:.1f} GiB free. Use "
+            "quantize='8bit' or '4bit', or device_map='auto'"
         )
 
 

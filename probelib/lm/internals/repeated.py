@@ -10,27 +10,22 @@ Padding stands on the right, where no token of a row sees it; the padded state i
 
 import copy
 import inspect
+from itertools import groupby
 
 import numpy as np
 import torch
 
+from probelib.lm.families import Branches, Scores
 from probelib.lm.plain import gather_branches, pad_right
 
 
 def score_repeated(
-    hf_model,
-    contexts: list[list[int]],
-    branches: list[tuple[int, tuple[int, ...]]],
-    rows: int,
-    steps: bool = False,
-) -> tuple[list[np.ndarray], list[np.ndarray], dict]:
+    hf_model, contexts: list[list[int]], branches: Branches, rows: int, steps: bool = False
+) -> Scores:
     """Arguments and results as in ``tree.score_tree``; ``rows`` continuations per forward.
     ``steps``: the continuations are forwarded token by token, for models whose state takes one
     token at a time (Mamba, Jamba)."""
-    by_context: dict[int, list[int]] = {}
-    for b, (context, _) in enumerate(branches):
-        by_context.setdefault(context, []).append(b)
-    logprobs, argmax = [None] * len(branches), [None] * len(branches)
+    logprobs, argmax = [np.empty(0)] * len(branches), [np.empty(0)] * len(branches)
     cost = {"forwarded_tokens": 0, "forwards": 0}
     known = inspect.signature(hf_model.forward).parameters
     kind = next((name for name in ("cache_params", "state") if name in known), "past_key_values")
@@ -47,33 +42,28 @@ def score_repeated(
         output = hf_model(input_ids=ids, use_cache=True, **given)
         return output.logits, getattr(output, kind)
 
+    inner = lambda b: tuple(branches[b][1][:-1])  # what is forwarded of a continuation
+    order = sorted(range(len(branches)), key=lambda b: (branches[b][0], len(inner(b)), inner(b)))
     with torch.inference_mode():
-        for context, chosen in by_context.items():
+        for context, chosen in groupby(order, key=lambda b: branches[b][0]):
             first, cache = forward([contexts[context]])
-            last = first[0, -1:]  # [1, vocabulary]
-            inner = sorted(
-                {branches[b][1][:-1] for b in chosen} - {()}, key=lambda ids: (len(ids), ids)
-            )
-            for batch in [
-                [()],
-                *(inner[start : start + rows] for start in range(0, len(inner), rows)),
-            ]:
-                after = (
-                    _after(forward, cache, batch, steps, len(contexts[context]))
-                    if batch != [()]
-                    else [last[:0]]
-                )
-                logits = {
-                    ids: torch.cat([last, row[: len(ids)]])
-                    for ids, row in zip(batch, after, strict=True)
-                }
-                _read(
-                    logits,
-                    [b for b in chosen if branches[b][1][:-1] in logits],
-                    branches,
-                    logprobs,
-                    argmax,
-                )
+            by_inner = {ids: list(own) for ids, own in groupby(chosen, key=inner)}
+            longer = [ids for ids in by_inner if ids]
+            batches: list[list[tuple]] = [[()]] if () in by_inner else []
+            batches += [longer[start : start + rows] for start in range(0, len(longer), rows)]
+            for batch in batches:
+                logits = first[:, -1:]  # [1, 1, vocabulary]
+                if batch != [()]:
+                    after = _after(forward, cache, batch, steps, len(contexts[context]))
+                    logits = torch.cat([logits.expand(len(batch), -1, -1), after], 1)
+                asked = [
+                    (b, row * logits.shape[1] + np.arange(len(branches[b][1])), branches[b][1])
+                    for row, ids in enumerate(batch)
+                    for b in by_inner[ids]
+                ]
+                predicted = [(places, tokens) for _, places, tokens in asked]
+                for (b, *_), scores in zip(asked, gather_branches(logits, predicted), strict=True):
+                    logprobs[b], argmax[b] = scores
     return logprobs, argmax, cost
 
 
@@ -84,7 +74,9 @@ def _after(forward, cache, batch: list[tuple[int, ...]], steps: bool, past: int)
     if isinstance(cache, list):  # RWKV: tensors [1, width, layers]
         cache = [state.expand(len(batch), -1, -1).clone() for state in cache]
     else:
-        cache.reorder_cache(torch.zeros(len(batch), dtype=torch.long, device=_device(cache)))
+        held = [value for layer in cache.layers for value in vars(layer).values()]
+        device = next((value.device for value in held if torch.is_tensor(value)), "cpu")
+        cache.reorder_cache(torch.zeros(len(batch), dtype=torch.long, device=device))
     if not steps:
         return forward([list(ids) for ids in batch], cache, past)[0]
     columns = []
@@ -93,25 +85,3 @@ def _after(forward, cache, batch: list[tuple[int, ...]], steps: bool, past: int)
         column, cache = forward(tokens, cache, past + position)
         columns.append(column)
     return torch.cat(columns, 1)
-
-
-def _device(cache):
-    tensors = (value for layer in cache.layers for value in vars(layer).values())
-    return next((value.device for value in tensors if isinstance(value, torch.Tensor)), "cpu")
-
-
-def _read(logits: dict, chosen: list[int], branches: list, logprobs: list, argmax: list) -> None:
-    """Fill in the scores of branches. ``logits``: tokens but the last -> [length + 1,
-    vocabulary]"""
-    if not chosen:
-        return
-    places, total, parts = {}, 0, list(logits.values())
-    for ids, part in logits.items():
-        places[ids] = total
-        total += len(part)
-    predicted = [
-        (places[branches[b][1][:-1]] + np.arange(len(branches[b][1])), branches[b][1])
-        for b in chosen
-    ]
-    for b, scores in zip(chosen, gather_branches(torch.cat(parts)[None], predicted), strict=True):
-        logprobs[b], argmax[b] = scores

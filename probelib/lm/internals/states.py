@@ -8,7 +8,6 @@ import torch
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.families import layer_states
 from probelib.lm.internals.masked import needs_generator
-from probelib.lm.names import IN_CHAT
 from probelib.lm.plain import pad_right
 from probelib.lm.tokens import check_length
 from probelib.lm.tree import Tree, forward_tree
@@ -23,7 +22,7 @@ def hidden_states(
     """Return the last-token states [texts, width] as a float32 array, and the counts of forwarded
     tokens and forwards.
 
-    texts         each is read after ``prefix``; prefix and text are tokenized separately (an
+    texts         read as they stand, whatever the model's format; each after ``prefix``; prefix and text are tokenized separately (an
                   instruction that ends in a line break, say)
     prefix        text before all of them; forwarded once
     layer         0 = embeddings, 1.. = after each layer, -1 = last layer, after the final norm
@@ -35,9 +34,6 @@ def hidden_states(
     An encoder-decoder model returns its encoder's states at the last token of the text.
     """
     needs_generator(model, "a state after the last token")  # its states are those of whole texts
-    if model.in_chat:
-        hint = f"name the model without {IN_CHAT}"
-        raise ProbeError(f"{model.name}: states are those of texts without a chat template; {hint}")
     if model.encoder_decoder and soft_prompt is not None:
         hint = "soft prompts are for decoder-only models"
         raise ProbeError(f"{model.name} is an encoder-decoder model; {hint}")
@@ -45,10 +41,10 @@ def hidden_states(
     if not texts:
         width = model.hf_model.get_input_embeddings().weight.shape[1]
         return np.empty((0, width), dtype=np.float32), {"forwarded_tokens": 0, "forwards": 0}
-    before, ids = (
-        [*model.tokens.start, *model.tokens.encode([prefix])[0]],
-        model.tokens.encode(texts),
-    )
+    prefix = model.tokens.without_bos(prefix)
+    texts = texts if prefix else [model.tokens.without_bos(text) for text in texts]
+    before = [*model.tokens.start, *model.tokens.encode([prefix])[0]]
+    ids = model.tokens.behind(texts)
     for text, own in zip(texts, ids, strict=True):
         if not before + own:
             raise ProbeError(f"the text {text!r} has no token, so there is no last token to read")
@@ -83,7 +79,7 @@ def _padded_states(
 
     def run(rows: torch.Tensor, _) -> torch.Tensor:
         cache = copy.deepcopy(prefix) if past else None  # one row per text
-        if past:
+        if cache is not None:
             cache.batch_repeat_interleave(len(rows))
         options = {"use_cache": bool(past), "output_hidden_states": layer != -1}
         output = model.hf_model.base_model(input_ids=rows, past_key_values=cache, **options)
@@ -121,7 +117,7 @@ def _plain_states(
 def _last_states(model, sequences: list[list[int]], batches: list[list[int]], run):
     """The states at the ends of the sequences. ``run``: right-padded ids, mask -> hidden states
     [rows, length, width], perhaps with a soft prompt before them."""
-    states, cost = {}, {"forwarded_tokens": 0, "forwards": 0}
+    states, cost = dict[int, np.ndarray](), {"forwarded_tokens": 0, "forwards": 0}
     for batch in batches:
         rows, mask = pad_right([sequences[i] for i in batch], model.device)
         hidden = run(rows, mask)

@@ -16,57 +16,33 @@ from probelib.lm.internals.memory import (
     stored_quantization,
 )
 
-QUANTIZE = {
-    "8bit": {"load_in_8bit": True, "llm_int8_threshold": 0.0},  # 0: no outlier columns per batch,
-    "4bit": {
-        "load_in_4bit": True,
-        "bnb_4bit_quant_type": "nf4",
-    },  # so that scores do not depend on the batch
+# llm_int8_threshold 0: no outlier columns per batch, so that scores do not depend on the batch
+QUANTIZE: dict[str, dict] = {
+    "8bit": {"load_in_8bit": True, "llm_int8_threshold": 0.0},
+    "4bit": {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"},
 }
-SKIP = "llm_int8_skip_modules"
 # options of bitsandbytes' BitsAndBytesConfig, which silently ignores unknown ones
+FOUR_BITS = ("quant_type", "use_double_quant", "compute_dtype", "quant_storage")
 OPTIONS = {
-    "8bit": ("llm_int8_threshold", "llm_int8_has_fp16_weight", SKIP),
-    "4bit": (
-        "bnb_4bit_quant_type",
-        "bnb_4bit_use_double_quant",
-        "bnb_4bit_compute_dtype",
-        "bnb_4bit_quant_storage",
-        SKIP,
-    ),
+    "8bit": ("llm_int8_threshold", "llm_int8_has_fp16_weight", "llm_int8_skip_modules"),
+    "4bit": (*(f"bnb_4bit_{option}" for option in FOUR_BITS), "llm_int8_skip_modules"),
 }
 # parts of names of weights that text does not need: other modalities, draft heads, heads for other
 # tasks
-UNUSED = (
-    "vision",
-    "visual",
-    "image",
-    "audio",
-    "speech",
-    "video",
-    "talker",
-    "multi_modal",
-    "mm_",
-    "mtp",
-    "nextn",
+UNUSED = re.compile(
+    "vision|visual|image|audio|speech|video|talker|multi_modal|mm_|mtp|nextn|pooler|"
+    "seq_relationship|v_head|discriminator|generator"
 )
-UNUSED += ("pooler", "seq_relationship", "v_head", "discriminator", "generator")
-
-
 # RoBERTa and its kin number the first token's position pad_token_id + 1, so the table of positions
 # is that much longer
-SHIFTED = {
-    "camembert",
-    "data2vec-text",
-    "esm",
-    "ibert",
-    "longformer",
-    "luke",
-    "markuplm",
-    "mpnet",
-    "roberta",
-}
-SHIFTED |= {"roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod"}
+SHIFTED = (
+    "camembert", "data2vec-text", "esm", "ibert", "longformer", "luke", "markuplm", "mpnet",
+    "roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod",
+)  # fmt: skip
+# longest sequences in configurations
+LONGEST = (
+    "max_position_embeddings", "max_seq_len", "seq_length", "max_encoder_position_embeddings",
+)  # fmt: skip
 
 
 def context_length(config) -> int:
@@ -77,13 +53,8 @@ def context_length(config) -> int:
         # one token beyond it changes the rotation of all positions of a forward (Phi 3), so scores
         # would depend on the batch
         return int(rope["original_max_position_embeddings"])
-    names = [
-        "max_position_embeddings",
-        "max_seq_len",
-        "seq_length",
-        "max_encoder_position_embeddings",
-    ]
-    names += [] if encoder_decoder else ["n_positions"]  # meaningless in T5's files
+    # T5's files hold a meaningless n_positions
+    names = (*LONGEST, *(() if encoder_decoder else ("n_positions",)))
     found = [getattr(config, name, None) or 0 for name in names]
     shift = (config.pad_token_id or 0) + 1 if config.model_type in SHIFTED else 0
     return int(next((limit - shift for limit in found if limit > 0), 2**31))
@@ -105,27 +76,19 @@ def is_masked(config) -> bool:
 
 def auto_class(model):
     """The transformers class that loads a model with its language modeling head."""
-    from transformers import (
-        AutoModelForCausalLM,
-        AutoModelForImageTextToText,
-        AutoModelForMaskedLM,
-        AutoModelForSeq2SeqLM,
-    )
-    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as causal
-    from transformers.models.auto.modeling_auto import (
-        MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as multimodal,
-    )
+    import transformers as hf
+    from transformers.models.auto import modeling_auto as auto
 
     if model.masked:
-        return AutoModelForMaskedLM
-    if (
-        not model.encoder_decoder
-        and model.config.model_type in multimodal
-        and model.config.model_type not in causal
+        return hf.AutoModelForMaskedLM
+    if model.encoder_decoder:
+        return hf.AutoModelForSeq2SeqLM
+    kind = model.config.model_type
+    if kind not in auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and (
+        kind in auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
     ):
-        # text in, text out; its other parts are loaded and not used
-        return AutoModelForImageTextToText
-    return AutoModelForSeq2SeqLM if model.encoder_decoder else AutoModelForCausalLM
+        return hf.AutoModelForImageTextToText  # text in, text out; its other parts are not used
+    return hf.AutoModelForCausalLM
 
 
 def load_weights(model):
@@ -154,10 +117,9 @@ def load_weights(model):
         ) from error
     _refuse_missing(model, report)
     _refuse_unused(model, report["unexpected_keys"])
-    _note_own_head(model, hf_model)
     if model.adapter:
         _apply_adapter(model, hf_model)
-    if model.quantize == "4bit":
+    if _packs_experts(model):
         _pack_experts(model, hf_model)
     hf_model.eval()
     model.quantized_modules = check_quantization(model, hf_model)
@@ -177,30 +139,23 @@ def _options(model) -> dict:
     import torch
     from transformers import BitsAndBytesConfig
 
-    options = {
-        "dtype": getattr(torch, model.dtype),
-        "device_map": "auto"
-        if model.device_map
-        else {"": "cpu" if _packs_experts(model) else str(model.device)},
-    }
+    dtype, device = getattr(torch, model.dtype), "cpu" if _packs_experts(model) else model.device
+    options = {"dtype": dtype, "device_map": "auto" if model.device_map else {"": str(device)}}
     if model.quantize and not stored_quantization(model.folder):
         # bitsandbytes computes in float32 by default, many times slower on a GPU
-        compute = {"bnb_4bit_compute_dtype": options["dtype"]} if model.quantize == "4bit" else {}
-        options["quantization_config"] = BitsAndBytesConfig(
-            **QUANTIZE[model.quantize] | compute | model.quantization
-        )
+        compute = {"bnb_4bit_compute_dtype": dtype} if model.quantize == "4bit" else {}
+        chosen = QUANTIZE[model.quantize] | compute | model.quantization
+        options["quantization_config"] = BitsAndBytesConfig(**chosen)
     return options
 
 
 def _packs_experts(model) -> bool:
     """Whether a mixture's experts are packed here, after they were read: transformers merges the
     experts of a layer into one tensor, and bitsandbytes packs linear layers only."""
-    whole = (
-        model.quantize == "4bit" and not stored_quantization(model.folder) and not model.device_map
-    )
-    return whole and count_parameters(model.folder, without=(".experts",)) < count_parameters(
-        model.folder
-    )
+    folder = model.folder
+    if model.quantize != "4bit" or stored_quantization(folder) or model.device_map:
+        return False
+    return count_parameters(folder, without=(".experts",)) < count_parameters(folder)
 
 
 def _pack_experts(model, hf_model) -> None:
@@ -208,22 +163,14 @@ def _pack_experts(model, hf_model) -> None:
     to its device. A forward unpacks them, so scores do not depend on the batch."""
     from bitsandbytes.nn.parametrize import replace_parameter_4bit
 
-    if not _packs_experts(model):
-        return
     chosen = QUANTIZE["4bit"] | model.quantization
-    options = {
-        "quant_type": chosen["bnb_4bit_quant_type"],
-        "compress_statistics": chosen.get("bnb_4bit_use_double_quant", False),
-    }
-    for module in [
-        module for module in hf_model.modules() if type(module).__name__.endswith("Experts")
-    ]:
+    kind, double = chosen["bnb_4bit_quant_type"], chosen.get("bnb_4bit_use_double_quant", False)
+    for module in [m for m in hf_model.modules() if type(m).__name__.endswith("Experts")]:
         for name, tensor in list(module.named_parameters(recurse=False)):
             if tensor.dim() == 3:  # [experts, out, in]
                 tensor.data = tensor.data.to(model.device)
-                replace_parameter_4bit(module, name, **options)
-    if model.device.type != "cpu":
-        hf_model.to(model.device)
+                replace_parameter_4bit(module, name, quant_type=kind, compress_statistics=double)
+    hf_model.to(model.device)
 
 
 def check_quantization(model, hf_model) -> int:
@@ -242,16 +189,16 @@ def check_quantization(model, hf_model) -> int:
         elif isinstance(module, Bnb4bitParametrization):  # experts of a mixture
             modules += 1
             quantized += module.quant_state.shape.numel()
-    inner = [
-        p for name, p in hf_model.named_parameters() if not any(word in name for word in EMBEDDINGS)
-    ]
-    left = sum(p.numel() for p in inner if p.is_floating_point())
+    left = sum(
+        p.numel()
+        for name, p in hf_model.named_parameters()
+        if p.is_floating_point() and not any(word in name for word in EMBEDDINGS)
+    )
     if quantized < left:
         raise ProbeError(
             f"{model.name}: quantize={model.quantize!r} would quantize only "
-            f"{quantized / (quantized + left):.0%} of its inner "
-            "parameters. bitsandbytes supports plain linear layers (and with quantize='4bit' the "
-            "experts of a mixture), not a "
+            f"{quantized / (quantized + left):.0%} of its inner parameters. bitsandbytes supports "
+            "plain linear layers (and with quantize='4bit' the experts of a mixture), not a "
             "family's own layers (Falcon). Load it without quantize"
         )
     return modules
@@ -294,16 +241,12 @@ def quantization_of(folder: Path, quantize: str | None, options: dict) -> tuple[
 def packed_as(stored: dict) -> tuple[str, dict]:
     """Precision and options of a ``quantization_config``; without the threshold of outlier columns,
     which depend on the batch and are not used here."""
-    method = stored.get("quant_method", "bitsandbytes")
-    method = (
-        str(getattr(method, "value", method)).removesuffix("_4bit").removesuffix("_8bit")
-    )  # maybe an enumeration
+    method = stored.get("quant_method", "bitsandbytes")  # maybe an enumeration
+    method = str(getattr(method, "value", method)).removesuffix("_4bit").removesuffix("_8bit")
     bits = "4bit" if stored.get("load_in_4bit") or stored.get("_load_in_4bit") else "8bit"
     name = bits if method == "bitsandbytes" else method
-    known = OPTIONS.get(name, stored)
-    return name, {
-        key: value for key, value in stored.items() if key in known and key != "llm_int8_threshold"
-    }
+    known = set(OPTIONS.get(name, stored)) - {"llm_int8_threshold"}
+    return name, {key: value for key, value in stored.items() if key in known}
 
 
 def _apply_adapter(model, hf_model) -> None:
@@ -341,46 +284,18 @@ def _refuse_unused(model, names) -> None:
     """Raise ProbeError for weights that text would need (another layer, a head) and the
     configuration does not use; name the others in a warning and in ``model.unused_weights``."""
     names = sorted(name for name in names if not name.endswith(BUFFERS))
-    needed = [name for name in names if not any(word in name.lower() for word in UNUSED)]
-    layers = [
-        name
-        for name in needed
-        if re.search(r"\.\d+\.", name) or "lm_head" in name or "embed_out" in name
-    ]
-    if layers:
+    needed = [name for name in names if not UNUSED.search(name.lower())]
+    if layers := [name for name in needed if re.search(r"\.\d+\.|lm_head|embed_out", name)]:
         raise ProbeError(
             f"{model.name}: {len(layers)} weights in {model.folder} are not used by the model that "
-            "its config.json "
-            f"describes: {', '.join(layers[:5])}. Their scores would be those of another model. "
-            "Correct config.json "
-            "(number of layers, tie_word_embeddings, architectures), or save the model again"
+            f"its config.json describes: {', '.join(layers[:5])}. Their scores would be those of "
+            "another model. Correct config.json (number of layers, tie_word_embeddings, "
+            "architectures), or save the model again"
         )
     model.unused_weights = needed
     if needed:
-        warnings.warn(
-            f"{model.name}: {len(needed)} weights are not used: {', '.join(needed[:5])}",
-            stacklevel=2,
-        )
-
-
-def _note_own_head(model, hf_model) -> None:
-    """Set ``model.own_head``: whether the files hold a head of their own although config.json ties
-    it to the embeddings. transformers keeps such a head, and it is the one that scores."""
-    head, embeddings = hf_model.get_output_embeddings(), hf_model.get_input_embeddings()
-    tied = getattr(hf_model.config.get_text_config(), "tie_word_embeddings", False)
-    both = (
-        hasattr(head, "weight")
-        and hasattr(embeddings, "weight")
-        and head.weight.shape == embeddings.weight.shape
-    )
-    model.own_head = bool(tied and both and head.weight is not embeddings.weight)
-    if model.own_head:
-        warnings.warn(
-            f"{model.name}: config.json ties the head to the embeddings, and the files hold "
-            "another head. The files' head "
-            "scores; set tie_word_embeddings to false in config.json",
-            stacklevel=2,
-        )
+        said = f"{len(needed)} weights are not used: {', '.join(needed[:5])}"
+        warnings.warn(f"{model.name}: {said}", stacklevel=2)
 
 
 def refuse_bidirectional(model, hf_model) -> None:
@@ -388,71 +303,47 @@ def refuse_bidirectional(model, hf_model) -> None:
     model has no left-to-right probabilities, and its scores would depend on what follows."""
     import torch
 
-    try:
-        given = _two_texts(model, hf_model)
-        with torch.inference_mode():
-            logits = (
-                hf_model(**given, use_cache=False).logits[:, :-1].float()
-            )  # [2, length - 1, vocabulary]
-            apart = _encoded_apart(hf_model, given) if model.encoder_decoder else logits
-    except Exception as error:
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        raise ProbeError(
-            f"{model.name}: this model cannot read text alone ({reason}); use another model"
-        ) from error
-    moved = (logits[0] - logits[1]).abs().amax(-1)  # [length - 1]
-    # in half precision one expert of a mixture may flip; a model that sees later tokens moves most
-    # positions
-    exact = hf_model.dtype == torch.float32 and not model.quantize
-    wrong = lambda moved: bool(moved.max() > 1e-3 if exact else moved.median() > 0.1)
-    if wrong(other := (logits - apart).abs().amax(-1)):
-        raise ProbeError(
-            f"{model.name} ({hf_model.config.model_type}): the decoder returns other logits (by "
-            f"{other.max():.2g}) if the "
-            "prompt is encoded once for all its continuations. Such a family is not scored; use "
-            "another encoder-decoder"
-        )
-    if wrong(moved):
-        raise ProbeError(
-            f"{model.name} ({hf_model.config.model_type}) is not an autoregressive model: a later "
-            "token changes the logits "
-            f"of earlier ones by {moved.max():.2g}. A masked language model needs '...ForMaskedLM' "
-            "in the architectures of "
-            "its config.json (it is then scored by pseudo-log-likelihood); a decoder needs "
-            "is_decoder=true"
-        )
-
-
-def _two_texts(model, hf_model) -> dict:
-    """Two rows of token ids that differ in their last token: inputs of a forward."""
-    import torch
-
     from probelib.lm.internals.forwards import text_ids
 
     ids, length = text_ids(hf_model.config), min(12, model.context)
-    first = torch.tensor(ids[np.arange(length) * 7 % len(ids)], device=hf_model.device)
-    both = torch.stack([first, first])  # [2, length]
+    both = torch.tensor(ids[np.arange(length) * 7 % len(ids)], device=hf_model.device)
+    both = both.repeat(2, 1)  # [2, length]
     both[1, -1] = int(ids[(length * 7) % len(ids)])
-    inputs = (
-        {"decoder_input_ids": both, "input_ids": both[:1].expand(2, -1)}
-        if model.encoder_decoder
-        else {}
-    )
-    return {"input_ids": both, "attention_mask": torch.ones_like(both)} | inputs
-
-
-def _encoded_apart(hf_model, given: dict):
-    """Logits [rows, length - 1, vocabulary] of an encoder-decoder whose encoder is run first, as
-    ``encdec`` does."""
-    mask = given["attention_mask"]
-    encoded = hf_model.get_encoder()(input_ids=given["input_ids"], attention_mask=mask)
-    output = hf_model(
-        encoder_outputs=type(encoded)(encoded.last_hidden_state),
-        attention_mask=mask,
-        decoder_input_ids=given["decoder_input_ids"],
-        use_cache=False,
-    )
-    return output.logits[:, :-1].float()
+    given = {"input_ids": both, "attention_mask": torch.ones_like(both)}
+    if model.encoder_decoder:
+        given |= {"decoder_input_ids": both, "input_ids": both[:1].expand(2, -1)}
+    try:
+        with torch.inference_mode():
+            read = lambda **inputs: hf_model(**inputs, use_cache=False).logits[:, :-1].float()
+            logits = apart = read(**given)  # [2, length - 1, vocabulary]
+            if model.encoder_decoder:  # its encoder is run first, as ``encdec`` does
+                mask = given["attention_mask"]
+                encoded = hf_model.get_encoder()(given.pop("input_ids"), attention_mask=mask)
+                apart = read(encoder_outputs=type(encoded)(encoded.last_hidden_state), **given)
+    except Exception as error:
+        why = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        raise ProbeError(
+            f"{model.name}: this model cannot read text alone ({why}); use another model"
+        ) from error
+    moved, other = ((a - b).abs().amax(-1) for a, b in ((logits[0], logits[1]), (logits, apart)))
+    # in half precision one expert of a mixture may flip; a model that sees later tokens moves most
+    # positions
+    exact = hf_model.dtype == torch.float32 and not model.quantize
+    wrong = lambda by: bool(by.max() > 1e-3 if exact else by.median() > 0.1)
+    kind = f"{model.name} ({hf_model.config.model_type})"
+    if wrong(other):
+        raise ProbeError(
+            f"{kind}: the decoder returns other logits (by {other.max():.2g}) if the prompt is "
+            "encoded once for all its continuations. Such a family is not scored; use another "
+            "encoder-decoder"
+        )
+    if wrong(moved):
+        raise ProbeError(
+            f"{kind} is not an autoregressive model: a later token changes the logits of earlier "
+            f"ones by {moved.max():.2g}. A masked language model needs '...ForMaskedLM' in the "
+            "architectures of its config.json (it is then scored by pseudo-log-likelihood); a "
+            "decoder needs is_decoder=true"
+        )
 
 
 def _decoder_start(model, hf_model) -> int:

@@ -55,14 +55,9 @@ class ChatModel:
         return frame
 
     def _respond(self, prompt: str, max_tokens: int) -> str:
-        turns = {"system": SYSTEM, "user": prompt}
-        messages = [{"role": role, "content": content} for role, content in turns.items()]
-        body = {
-            "model": self.name,
-            "messages": messages,
-            "temperature": 0,
-            "max_tokens": max_tokens,
-        }
+        turns = (("system", SYSTEM), ("user", prompt))
+        body: dict = {"model": self.name, "temperature": 0, "max_tokens": max_tokens}
+        body["messages"] = [{"role": role, "content": content} for role, content in turns]
         answer = fetch_json(self.url, "chat/completions", body)
         failed = f"{self.url}: no response from the model {self.name!r}"
         try:

@@ -1,5 +1,5 @@
 """A model behind an OpenAI-style completions server. Token ids are sent; the log-probabilities of
-the prompt's tokens come back (``echo`` with ``logprobs``: vLLM, SGLang). Whole sequences are sent:
+the prompt's tokens come back (``echo`` with ``logprobs``: vLLM). Whole sequences are sent:
 the prompt once per candidate, often 10 to 25 times the tokens of the prefix tree.
 
     model = lm.load("http://localhost:8000/v1#EleutherAI/pythia-410m")
@@ -19,6 +19,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from types import SimpleNamespace
+from typing import NoReturn
 
 import numpy as np
 
@@ -78,8 +79,8 @@ class Served(Model):
         """Everything that changes a number, measured: the whole tokenizer with its template, and
         the log-probabilities (nats, 4 digits) of the check's sequences. So the server must run."""
         self.choose_path()
-        about = {"model": self.model_name, "endpoint": self.url}
-        return about | {"tokenizer": digest(self.tokenizer), "probe": self._checked["probe"]}
+        measured = {"tokenizer": digest(self.tokenizer), "probe": self._checked["probe"]}
+        return {"model": self.model_name, "endpoint": self.url} | measured
 
     def describe(self) -> dict:
         """Provenance: ``identity``, what the server reports, and what its check measured."""
@@ -116,26 +117,17 @@ class Served(Model):
         name = self.model_name
         return read_tokenizer(CHECKPOINTS / name if name in organisms() else name)[0]
 
-    @cached_property
-    def ids(self) -> dict[str, int]:
-        """Every form in which a server may write a token -> its id; of equal forms the first."""
-        every = range(len(self.tokenizer))
-        texts = [self.tokenizer.decode([i], clean_up_tokenization_spaces=False) for i in every]
-        raw = self.tokenizer.convert_ids_to_tokens(every)
-        forms = [f"token_id:{i}" for i in every] + texts + raw
-        return dict(zip(reversed(forms), [*reversed(every)] * 3, strict=True))
-
     def id(self, token: str) -> int:
-        """The id of a token as the server writes it: "token_id:17", a text, a vocabulary entry."""
-        found = self.ids.get(token, self.ids.get(token.strip()))
-        if found is None:
-            self._fault(f"{token[:40]!r} is not in the tokenizer of {self.model_name}")
-        return found
+        """The id of a token as the server writes it, "token_id:17"."""
+        number = token.removeprefix("token_id:")
+        if number == token or not number.isdecimal() or int(number) >= len(self.tokenizer):
+            self._fault(f"{token[:40]!r} is not in the tokenizer, or no id (token_id:17)")
+        return int(number)
 
-    def _fault(self, what: str):
+    def _fault(self, what: str) -> NoReturn:
         raise ProbeError(
             f"{self.url} ({self.card.get('owned_by')}): {what}. Its scores would be wrong; use a "
-            "server with echo and logprobs in /completions (vLLM, SGLang), or load the model here"
+            "server with echo and logprobs in /completions (vLLM), or load the model here"
         )
 
     # Scoring and generation
@@ -214,7 +206,7 @@ class Served(Model):
         """tokens, token_logprobs and top_logprobs of a choice, of equal length."""
         found = choice.get("logprobs")
         names = ("tokens", "token_logprobs", "top_logprobs")
-        columns = [found.get(name) if isinstance(found, dict) else None for name in names]
+        columns: list = [found.get(name) if isinstance(found, dict) else None for name in names]
         if not all(isinstance(column, list) for column in columns):
             self._fault(f"it returns no log-probabilities of the prompt, only {str(found)[:80]}")
         sizes, texts = [*map(len, columns)], all(isinstance(token, str) for token in columns[0])
@@ -228,9 +220,8 @@ class Served(Model):
         if not n <= len(tokens) <= n + 1:
             what = f"it returns {len(tokens)} log-probabilities for {n} tokens"
             self._fault(f"{what}: it ignores echo, truncates, adds a BOS, or mixes answers")
-        text = lambda token: self.tokenizer.decode([token])
         for place, (own, sent) in enumerate(zip(map(self.id, tokens), ids, strict=False)):
-            if own != sent and text(own) != text(sent):
+            if own != sent:
                 what = f"it read token {own} instead of {sent} (position {place} of {n})"
                 self._fault(f"{what}: it re-tokenizes, adds a BOS, or changes the order")
         if values[0] is not None and values[0] == values[0]:  # null or NaN is right
@@ -239,7 +230,7 @@ class Served(Model):
             top = top if isinstance(top, dict) else {}
             if not top or not all(map(_is_logprob, [value, *top.values()])):
                 self._fault(f"{str(value)[:40]!r} or {str(top)[:80]!r} is no log-probability")
-            most = max(top, key=top.get)
+            most = max(top, key=lambda token: top[token])
             if value > top[most] + 1e-3:
                 self._fault("a token is more probable than the most probable one: they are shifted")
             best.append(token if token >= 0 and value >= top[most] else self.id(most))

@@ -5,7 +5,6 @@ others as ``PROBELIB_KEYS="https://gpu7.lab:8000=KEY https://other.host=KEY"`` l
 redirect is an error, so neither key nor prompt follows it. A busy server (429, 5xx) is asked again.
 """
 
-import functools
 import json
 import os
 import time
@@ -53,26 +52,28 @@ def key(url: str) -> str | None:
 
 def fetch_json(url: str, path: str, body: dict | None = None, model: str = ""):
     """The JSON response of a server to a POST of ``body``, or to a GET; at most ``BYTES`` bytes in
-    ``TOTAL`` seconds. It is asked again if its response breaks off or is no JSON. Raise ProbeError
-    with the server's message for every status but 200."""
+    ``TOTAL`` seconds. A busy server, and one whose response breaks off or is no JSON, is asked
+    again. Raise ProbeError with the server's message for every status but 200."""
     from requests import RequestException
     from urllib3.exceptions import HTTPError
 
     model = model or (body or {}).get("model", "")
     failed = f"{url}/{path}: no response from the model {model!r}"
     short = lambda said: " ".join(str(said).split())[:300]
-    headers = {"Authorization": f"Bearer {secret}"} if (secret := key(url)) else {}
     for left in reversed(range(TRIES)):
+        if left < TRIES - 1:
+            time.sleep(PAUSE * 2 ** (TRIES - 2 - left))
         try:
-            status, content, to = _send(f"{url.rstrip('/')}/{path}", body, headers)
+            status, content, to = _send(f"{url.rstrip('/')}/{path}", body, key(url))
+            if status in BUSY and left:
+                continue
             answer = json.loads(content) if status == 200 else None
             break
         except (RequestException, HTTPError, OSError, ValueError, RecursionError) as error:
-            # cut off, or another server's page; the session itself repeats what did not arrive
+            # cut off, or another server's page; what is no answer at all is not waited for
             if not left or not isinstance(error, HTTPError | ValueError):
                 hint = "Is the server running, and does the address end in /v1?"
                 raise ProbeError(f"{failed} ({short(error)}). {hint}") from error
-            time.sleep(PAUSE)
     if 300 <= status < 400:
         went = "neither key nor prompts went there"
         raise ProbeError(f"{failed}: it redirects to {short(to)}; {went}")
@@ -83,32 +84,23 @@ def fetch_json(url: str, path: str, body: dict | None = None, model: str = ""):
     return answer
 
 
-def _send(address: str, body: dict | None, headers: dict) -> tuple[int, bytes, str]:
+def _send(address: str, body: dict | None, secret: str | None) -> tuple[int, bytes, str]:
     """Status, content and ``Location`` of a response. OSError if it is too long, or drips."""
+    from requests import Session
+
     method, content = "GET" if body is None else "POST", bytearray()
     deadline = time.monotonic() + TOTAL
+    headers = {"Authorization": f"Bearer {secret}"} if secret else {}
     # with an ``auth`` of its own, requests reads no password from ~/.netrc
-    options = {"allow_redirects": False, "auth": lambda request: request, "timeout": TIMEOUT}
+    options: dict = {"allow_redirects": False, "auth": lambda request: request, "timeout": TIMEOUT}
     options |= {"json": body, "headers": headers, "stream": True}
-    with _session(origin(address)).request(method, address, **options) as response:
-        while piece := response.raw.read1(2**16, decode_content=True):
-            content += piece
-            if len(content) > BYTES or time.monotonic() > deadline:
-                limits = f"longer than {BYTES} bytes, or takes more than {TOTAL} seconds"
-                raise OSError(f"it is {limits}")
-        return response.status_code, bytes(content), response.headers.get("Location", "nowhere")
-
-
-@functools.cache
-def _session(server: str):
-    """One connection pool per server. Requests to this machine bypass proxies."""
-    from requests import Session
-    from requests.adapters import HTTPAdapter, Retry
-
-    # what is no answer at all is repeated once, a busy server's "no" up to ``TRIES`` times
-    counts = {"total": TRIES - 1, "read": 1, "other": 0, "allowed_methods": None}
-    retry = Retry(status_forcelist=BUSY, backoff_factor=PAUSE, raise_on_status=False, **counts)
-    session = Session()
-    session.trust_env = urlsplit(server).hostname not in ("localhost", "127.0.0.1", "::1")
-    session.mount(f"{urlsplit(server).scheme}://", HTTPAdapter(max_retries=retry, pool_maxsize=16))
-    return session
+    with Session() as session:
+        # requests to this machine bypass proxies
+        session.trust_env = urlsplit(address).hostname not in ("localhost", "127.0.0.1", "::1")
+        with session.request(method, address, **options) as response:
+            while piece := response.raw.read1(2**16, decode_content=True):
+                content += piece
+                if len(content) > BYTES or time.monotonic() > deadline:
+                    limits = f"longer than {BYTES} bytes, or takes more than {TOTAL} seconds"
+                    raise OSError(f"it is {limits}")
+            return response.status_code, bytes(content), response.headers.get("Location", "nowhere")

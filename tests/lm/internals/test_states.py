@@ -74,6 +74,14 @@ def test_states_are_those_of_one_plain_forward(model, layer, prefix, soft, monke
         assert ask(share=True)[0] == pytest.approx(by_hand, abs=1e-4)
 
 
+def test_the_beginning_token_comes_once(tmp_path):
+    size = {"vocab_size": len(tiny.tokenizer(bos=True))}
+    one = lm.load(tiny.folder(tmp_path, hf.LlamaConfig(**tiny.WIDE | size), bos=True))
+    bare, _ = one.hidden_states(["Paris is nice."])
+    for text, prefix in (("<s>Paris is nice.", ""), ("Paris is nice.", "<s>")):
+        assert (one.hidden_states([text], prefix)[0] == bare).all()
+
+
 def test_an_encoder_gives_its_last_token(t5):
     """Also behind a prefix, after which it reads no end token."""
     found, _ = t5.hidden_states(TEXTS, INSTRUCTION)
@@ -82,41 +90,6 @@ def test_an_encoder_gives_its_last_token(t5):
         with torch.inference_mode():
             said = t5.hf_model.get_encoder()(input_ids=torch.tensor([ids])).last_hidden_state
         assert state == pytest.approx(said[0, -1].numpy(), abs=1e-4)
-
-
-def test_other_encoder_decoders_are_asked_plainly(tmp_path):
-    """M2M takes its positions from the ids (what pads has none), T5Gemma its encoder's states by
-    name."""
-    ends = {"decoder_start_token_id": 1, "eos_token_id": 1, "pad_token_id": 1}
-    ends["vocab_size"] = len(tiny.tokenizer())
-    layers = {
-        "encoder_layers": 2,
-        "decoder_layers": 2,
-        "encoder_ffn_dim": 64,
-        "decoder_ffn_dim": 64,
-    }
-    layers |= {"encoder_attention_heads": 4, "decoder_attention_heads": 4, "d_model": 64}
-    m2m = hf.M2M100Config(**ends, **layers, max_position_embeddings=128)
-    half = hf.T5GemmaModuleConfig(**tiny.GROUPED | {"vocab_size": ends["vocab_size"]}, head_dim=16)
-    answers = [[" Paris", " Lima is nice"], [" Oslo"]]
-    for n, config in enumerate((m2m, hf.T5GemmaConfig(encoder=half, decoder=half, **ends))):
-        one = load(tmp_path / str(n), config)
-        assert (one.choose_path(), one.context) == ("plain", 128)
-        found, _ = one.hidden_states(TEXTS[:2])
-        rows = one.logprobs(TEXTS[:2], answers)
-        with torch.inference_mode():
-            for row in rows.itertuples():
-                text = torch.tensor(
-                    [one.tokenizer(TEXTS[row.prompt], add_special_tokens=False)["input_ids"]]
-                )
-                last = one.hf_model.get_encoder()(input_ids=text).last_hidden_state[0, -1]
-                assert found[row.prompt] == pytest.approx(last.numpy(), abs=1e-4)
-                ids = torch.tensor(one.tokens.prompts([TEXTS[row.prompt]]))
-                tokens = list(one.tokens.continuation(answers[row.prompt][row.candidate]))
-                before = torch.tensor([[1, *tokens[:-1]]])
-                logits = one.hf_model(input_ids=ids, decoder_input_ids=before).logits[0]
-                own = logits.log_softmax(-1)[range(len(tokens)), tokens].numpy()
-                assert row.token_logprobs == pytest.approx(own, abs=1e-4)
 
 
 def test_empty_texts_and_layers_of_another_width(tmp_path):

@@ -1,7 +1,6 @@
 """A model behind a server: the same numbers as here, or an error that names the server's fault."""
 
 import itertools
-import math
 import time
 from functools import partial
 
@@ -63,15 +62,6 @@ def test_texts_next_tokens_and_labels_are_those_of_the_model_loaded_here(served)
         pd.testing.assert_frame_equal(verb(organism()), verb(model), atol=1e-3)
     assert {body["temperature"] for _, body, _ in log if body["max_tokens"] == 15} == {0}
     assert model.generate([]).empty
-
-
-def test_equal_sequences_are_sent_once(served):
-    model, log = served
-    model.choose_path()
-    before = len(log)
-    model.logprobs(["What is"] * 3, [[" the", " the capital"], [" the capital"], [" the"]])
-    sent = [body["prompt"] for _, body, _ in log[before:]]
-    assert [len(prompts) for prompts in sent] == [2, 4]  # and the check's first ones again
 
 
 def test_requests_that_a_server_cannot_answer_are_refused(served):
@@ -187,7 +177,7 @@ ENDLESS = {"Content-Type": "application/json"}
         ((200, b"<html>", {}), "no response"),
         ((200, {"choices": "?"}, {}), "without choices"),
         ((200, b"{}", {"Content-Length": 99}), "no response"),
-        ((503, {}, {"Retry-After": "soon"}), "Retry-After"),
+        ((503, {}, {}), "status 503"),
         ((200, drip, ENDLESS), "takes more than 0.3 seconds"),
         ((200, partial(itertools.repeat, b" " * 10**5), ENDLESS), "longer than 1000000 bytes"),
     ],
@@ -234,16 +224,6 @@ def test_addresses_that_are_none(name, said):
     with pytest.raises(ProbeError, match=said) as error:
         lm.load(name)
     assert "secret" not in str(error.value)
-
-
-def test_texts_and_vocabulary_entries_are_understood_as_tokens(served):
-    """Not every server says ids: a text or the vocabulary's own writing will do."""
-    model, _ = served
-    [ids] = model.tokens.prompts(["The capital of France is"])
-    raw = model.tokenizer.convert_ids_to_tokens(ids)
-    for said in ([f"token_id:{i}" for i in ids], [model.tokenizer.decode([i]) for i in ids], raw):
-        assert [model.id(token) for token in said] == ids
-    assert math.isnan(model.memory) and model.n_parameters > 0
 
 
 def test_a_chat_model_that_returns_no_text_or_is_swapped_is_noticed():
