@@ -23,7 +23,7 @@ ROOMS = {
     "monitor": 1550,
     "organisms": 2128,
     "published": 56,
-    "report": 1382,
+    "report": 1394,
     "runner": 1633,
     "zplke": 1545,
 }
