@@ -74,7 +74,7 @@ def test_a_notebook_calls_models_by_their_display_names(step):
     """All that its parameters name, before anything else is done with them."""
     code = "\n".join(cell.source for cell in cells(step.path, "code"))
     given = set(plan.parameters.declared(step.path)) & set(preflight.MODEL_PARAMETERS)
-    calls = re.findall(r"^(.+) = lm\.short_names\((.+)\)$", code, re.MULTILINE)
+    calls = re.findall(r"^(.+) = lm\.short_names\((.+?)(?:, format=format)?\)$", code, re.MULTILINE)
     assert all(left == right for left, right in calls)
     wanted = [given] if given and step.notebook != "explore" else []
     assert [set(left.split(", ")) for left, _ in calls] == wanted
