@@ -31,6 +31,7 @@ import csv
 import difflib
 import io
 import json
+import os
 import re
 import warnings
 from collections.abc import Iterable
@@ -112,7 +113,8 @@ def read_table(
         flat = [(line, _flat(row)) for line, row in found]
         names = list(dict.fromkeys(name for _, row in flat for name in row))
         rows = [(line, [row.get(name) for name in names]) for line, row in flat]
-    index, cells = [f"{path}:{line}" for line, _ in rows], [cells for _, cells in rows]
+    place = os.fsencode(path).decode(errors="replace")  # text in any locale
+    index, cells = [f"{place}:{line}" for line, _ in rows], [cells for _, cells in rows]
     frame = pd.DataFrame(cells, index, names, dtype=object)
     for name, wanted in only.items():
         if name not in frame:
