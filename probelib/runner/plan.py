@@ -31,6 +31,7 @@ from probelib import parameters, paths
 from probelib.errors import ProbeError, unknown
 
 DEFAULT, OWN = "atlas", "mine"
+BELOW = {OWN: (DEFAULT,), "real": (DEFAULT, OWN)}  # what a profile does not say is as in these
 TOLERANCES = {"scores": 1e-4, "intervals": 0.05}  # see ``verify``
 ARTIFACT = re.compile(r"[\w-]+(/[\w-]+)+")  # monitor/table4; part of a path: no dots, no patterns
 
@@ -179,7 +180,7 @@ def settings(
 
 def _values(plan: Plan, step: Step, profile: str, given: dict) -> dict:
     """The parameters of a step; later layers win, and dictionaries are merged."""
-    own = [DEFAULT, OWN] if profile == OWN else [profile]
+    own = [*BELOW.get(profile, ()), profile]
     layers = [plan.profiles.get(each, {}) for each in own] + [{"profile": profile}]
     layers += [step.parameters.get(group, {}) for group in ("common", *own)]
     values: dict = {}
