@@ -119,14 +119,6 @@ def test_what_is_not_there(harness, tmp_path):
         imported.read(folder)
 
 
-def test_the_shipped_scores_are_small_and_say_where_they_come_from():
-    rows, notice = imported.read_one(None), imported.GPT2.with_suffix(".md").read_text()
-    assert (rows["relation"].nunique(), rows["fact"].nunique()) == (30, 4134)
-    assert imported.GPT2.stat().st_size < 1.5e6
-    assert rows.attrs["models"][0]["program"] == "lm-pub-quiz"
-    assert "github.com/lm-pub-quiz/lm-pub-quiz" in notice and "MIT, Copyright (c) 2024" in notice
-
-
 def test_candidates_may_stand_behind_prompts_of_their_own():
     """By hand; a fact's right candidate must be there."""
     rows = pd.DataFrame({"candidate": list("xyz"), "logprob": [-1, -2, -3]})

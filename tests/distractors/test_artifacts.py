@@ -1,13 +1,10 @@
 """What the artifacts claim: verdicts, the published counts, what cannot be tested."""
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from probelib import published, report, stats
 from probelib.distractors import artifacts
-
-NAN = np.nan
 
 
 @pytest.fixture(autouse=True)
@@ -56,15 +53,6 @@ def test_former_objects_count_where_they_were_read():
     assert set(artifacts.figure2(own).claims["key"]) == {"former"}
 
 
-def test_endings_and_the_optimum_are_paired():
-    eos = {"random": HARD, "sem": EASY}
-    made = artifacts.endings({"eos": eos, "none": {"random": EASY, "sem": EASY}})
-    assert made.frame["change"].tolist() == [0, 0, 1, 0]
-    assert verdicts(made)["harder", "Random, none"] == (1.0, "no interval")
-    gap = verdicts(artifacts.optimum({"random": EASY, "appropt": EASY, "opt": HARD}))
-    assert gap == {("gap", ""): (0.812, "shown")}
-
-
 @pytest.mark.parametrize(
     ("last", "gain", "expected"),
     [(15, 0.0, "not testable here"), (40, -0.05, "shown"), (40, 0.05, "reversed")],
@@ -76,24 +64,6 @@ def test_whether_fifteen_distractors_suffice(last, gain, expected):
     table = table.assign(tau=0.5, **{"tau low": 0.4, "tau high": 0.6, "to last": gain})
     table = table.assign(**{"to last low": gain - 0.01, "to last high": gain + 0.01})
     assert verdicts(artifacts.figure3(table))["enough", ""][1] == expected
-
-
-def sized(values: list[float]) -> dict:
-    rows = [outcomes(*[[float(i < 10 * v)] for i in range(10)]) for v in values]
-    for place, frame in enumerate(rows):
-        frame.attrs["parameters"] = 10 ** (6 + place)
-    return {f"atlas-neox-{place}m": frame for place, frame in enumerate(rows)}
-
-
-def test_scale_over_models():
-    models = sized([0.1, 0.4, 0.7])
-    assert verdicts(artifacts.figure5(models))["largest", ""] == (0.6, "shown")
-    assert len(verdicts(artifacts.figure5(models))) == 3  # and two steps
-    made = artifacts.figure8({"ApprOpt": models, "Opt": sized([0.1, 0.4])})
-    assert verdicts(made)["slope", "ApprOpt"] == (0.3, "shown")
-    assert verdicts(made)["slope", "Opt"][1] == "not testable here"  # two models lie on any line
-    size = made.frame.groupby("strategy", sort=False)["size at 0.9"].first()
-    assert np.log10(size["ApprOpt"]) == pytest.approx(6 + 8 / 3)
 
 
 PAPER = published.table("distractors/table5"), published.table("distractors/table6")

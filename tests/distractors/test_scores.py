@@ -5,7 +5,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from probelib import ProbeError, facts, lm, parameters
+from probelib import facts, lm
 from probelib.beyond.questions import tokens_per_fact
 from probelib.distractors import measures, retrieval, scores
 from probelib.distractors.scores import DistractorSettings
@@ -44,25 +44,6 @@ def test_probability_is_that_of_the_bare_label_with_any_ending(study):
     assert stop.scores["label"].str.endswith(".").all() and stop.outcomes["random"].shape == (12, 5)
     for other in (stop, replace(study, strategies=())):
         pd.testing.assert_frame_equal(scores.MEASURES["Probability"](other), first, rtol=1e-4)
-
-
-def test_second_models_are_loaded_connected_or_left_out():
-    own = scores.second_models("atlas-t5-2m", "atlas-neox-0.6m-it")
-    assert own["encoder"] == lm.load("atlas-t5-2m").folder
-    assert own["judge"].name == "atlas-neox-0.6m-it" and not own["paper"]
-    other = scores.second_models("my/encoder", "gpt@https://there/v1")
-    assert other["encoder"] == "my/encoder" and other["judge"].url == "https://there/v1"
-    assert other["paper"]
-    none = scores.second_models()
-    assert none["encoder"] is None and none["judge"] is None
-
-
-def test_settings_have_the_papers_defaults_and_no_unknown_names(study):
-    assert parameters.complete(DistractorSettings, {"widths": [1, 2]}).widths == (1, 2)
-    with pytest.raises(ProbeError, match="unknown setting 'n_distractor'; did you mean n_distr"):
-        parameters.complete(DistractorSettings, {"n_distractor": 3})
-    assert replace(study, how=replace(FEW, widths=(1, 2, 5), judge_width=2)).judge_widths == [1, 2]
-    assert replace(study, how=replace(FEW, widths=(3, 5))).judge_widths == [3]
 
 
 def test_the_cost_of_a_measure_is_what_it_costs_in_isolation(study):

@@ -1,9 +1,7 @@
 """One fact by every measure: the numbers, the picture, and the fields above it."""
 
 import re
-from dataclasses import replace
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -52,15 +50,6 @@ def test_the_numbers_are_those_of_the_papers(seen, folder):
     assert known[["MONITOR", "Avg@n Random"]].isna().all()
     assert (known.dropna() == (values[known.notna()] > 0.5)).all()
     assert (seen.measures["why"] != "").equals(seen.measures["known"].eq(False))
-
-
-def test_a_panel_without_data_is_left_out(seen):
-    titles = lambda figure: [axis.get_title(loc="left") for axis in figure.axes]
-    whole = titles(explore.board(seen))
-    few = titles(explore.board(replace(seen, judged=None, history=None)))
-    plt.close("all")
-    missing = [title for title in whole if title not in few]
-    assert len(whole) == 6 and [title.split()[0] for title in missing] == ["GraphEval:", "How"]
 
 
 @pytest.fixture

@@ -57,21 +57,6 @@ def test_verbalizations_by_hand(tmp_path):
     assert frame["errors"].tolist() == [("sub_deter",), (), ("wrong_conjug", "obj_unclear")]
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "says"),
-    [
-        ("sub_deter", "sub_detr", "error at .*csv:2 'sub_detr'; did you mean sub_deter"),
-        ("present", "now", "csv:2: needed are the context present or past"),
-        ("sub_deter", "-", "csv:2: needed .* a correction where there are errors"),
-        ("correction", "corrected", "csv:1: .*correction is needed"),
-    ],
-)
-def test_a_bad_row_is_named(tmp_path, before, after, says):
-    (tmp_path / "taxonomy.csv").write_text(TAXONOMY.replace(before, after, 1))
-    with pytest.raises(ProbeError, match=says):
-        read_verbalizations(tmp_path / "taxonomy.csv")
-
-
 @pytest.fixture
 def real():
     """The folder of the real annotations."""

@@ -9,7 +9,6 @@ import pytest
 
 from probelib.errors import ProbeError
 from probelib.facts import downloads
-from probelib.facts.__main__ import main
 from probelib.files import sha256
 
 CONTENT = bytes(range(256)) * 2000
@@ -93,8 +92,3 @@ def test_the_registry_of_the_kit():
     for row in files.itertuples():
         assert all(url.startswith("https://") and url.endswith(row.file) for url in row.urls)
         assert row.licence and row.note or (len(row.sha256) == 64 and row.urls)
-
-
-def test_the_command_line(capsys):
-    assert main(["fetch", "fkct"]) == 1 and "did you mean fktc" in capsys.readouterr().err
-    assert main(["fetch"]) == 0 and "fktc" in capsys.readouterr().out

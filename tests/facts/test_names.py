@@ -6,7 +6,7 @@ import pytest
 
 from probelib import ProbeError, facts, prompts
 from probelib.facts.model import draw_distractors, right_objects, rng, sample, without_right
-from probelib.facts.names import clean, fold, same_name, with_article
+from probelib.facts.names import clean, same_name
 from probelib.facts.table import Entity, Triple, assemble
 
 PERSIAN = "\u0645\u06cc\u200c\u062e"
@@ -85,10 +85,6 @@ def test_a_label_is_written_as_a_reader_sees_it(text, label):
     assert same_name(text) == same_name(label.upper()) or text == "007"
 
 
-def test_a_folded_prefix_is_a_prefix():
-    assert fold("S\u00e3o Paulo").startswith(fold("sa")) and fold("STRASSE") == fold("stra\u00dfe")
-
-
 def test_ids_and_names_decide_who_is_who():
     """Labels of one id are one subject, and so are ids of one label: a prompt shows the label
     alone."""
@@ -151,8 +147,3 @@ def test_other_seeds_are_refused(seed):
 )
 def test_a_template_is_filled_in_one_pass(template, subject, obj, filled):
     assert prompts.fill(template, subject, obj) == filled
-
-
-def test_an_article_stands_before_a_whole_name_only():
-    assert with_article("in ", "Congo Basin") == "Congo Basin"
-    assert with_article("in ", "Congo") == "the Congo"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from probelib import facts
 from probelib.errors import ProbeError
-from probelib.facts.table import cut, read_triples
+from probelib.facts.table import read_triples
 from probelib.files import TABLES
 from tests.conftest import examples
 from tests.facts.samples import DAMAGE, HARMLESS, damage
@@ -213,8 +213,3 @@ def test_any_bytes_give_facts_or_the_kits_own_error(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
     with contextlib.suppress(ProbeError):
         read_triples(tmp_path / name).digest()
-
-
-def test_where_a_statement_is_cut():
-    assert cut("[X] was born in [Y] .") == "[X] was born in" and cut("in [Y]") is None
-    assert cut("[X] plays [Y] music .") is None and cut("[Y] is where [X] is") is None

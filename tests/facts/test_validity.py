@@ -62,17 +62,6 @@ def test_what_is_no_date_is_refused(text):
     assert not is_date(text or "")
 
 
-def test_arguments_that_make_no_sense():
-    for call in (
-        lambda: validity(["1949"], [], PRESENT, PRESENT),
-        lambda: validity(["1949"], [""], "?", PRESENT),
-        lambda: validity(["1949"], [""], PRESENT, ""),
-    ):
-        with pytest.raises(ProbeError):
-            call()
-    assert validity([], [], PRESENT, PRESENT).tolist() == []
-
-
 @given(st.dates(datetime.date(1, 1, 1)))
 def test_days_agree_with_the_calendar(date):
     first, last = days([f"{date.year}-{date.month:02d}-{date.day:02d}"])

@@ -142,17 +142,6 @@ def test_table_2_scores_a_model_four_ways():
     assert errors["value"].to_dict() == {"m, truthful": 1, "m, informative": 0, "m, correct": 1}
 
 
-def test_metrics_change_from_the_smallest_to_the_largest_model():
-    """The larger model abstains on the second triple: Truthful 0 to 1, Informative 1 to 0."""
-    small, large = answered((T, [F]), (F, [T]), model="s"), answered((T, [F]), (K, [K]), model="l")
-    scored = measures.score_triples(pd.concat([large, small]))
-    for metric, value in {"truthful": 0.5, "informative": -0.5, "correct": 0.0}.items():
-        change = measures.change_with_size(scored, pd.Series({"l": 9, "s": 4}), metric).loc[metric]
-        assert change["value"] == value and change["n"] == 2
-    assert np.isnan(change["low"])  # of a constant difference
-    assert measures.change_with_size(scored, pd.Series({"s": 4}), "correct").empty
-
-
 def test_a_type_is_a_mean_of_relations():
     scores = {"relation": ["a"] * 9 + ["b"], **{m: [1.0] * 9 + [0.0] for m in METRICS}}
     scores = pd.DataFrame(scores)
@@ -194,16 +183,6 @@ def test_heterogeneity_by_hand_and_of_nothing():
     assert np.isnan(measures.heterogeneity(scored_types([0, 1], 0.1))["low"])
 
 
-def test_equal_types_hardly_ever_differ_and_different_ones_do():
-    generator, shown = np.random.default_rng(0), {0.0: 0, 0.2: 0}
-    for spread in shown:
-        for _ in range(200):
-            scores = 0.5 + generator.normal(size=17) * np.hypot(0.1, spread)
-            low = measures.heterogeneity(scored_types(scores, 0.196), times=300)["low"]
-            shown[spread] += low > 0
-    assert shown[0.0] <= 10 and shown[0.2] >= 150
-
-
 def test_correlations_of_rows_that_both_define():
     gaps = pd.DataFrame({"x": [1, 2, 3, 4, 50.0], "y": [1, np.nan, np.nan, 2, 9]})
     found = measures.correlate(gaps, list("abbac")).iloc[0]
@@ -238,17 +217,6 @@ def test_triples_of_one_relation_are_no_independent_cases():
     assert ends[1] - ends[0] > 6 * (naive["high"] - naive["low"])
     alone = measures.correlate_models(scored.assign(relation=0), about[["D"]])
     assert alone["pearson low"].isna().all()
-
-
-def test_a_weak_link_with_degree_is_testable_only_if_the_cause_is_seen():
-    for share, seen in ((0.9, True), (0.0, False)):
-        scored, about = correlated(share)
-        about["E"] = about["E"] if seen else np.random.default_rng(1).random(2000)
-        weak = measures.weak_links(measures.correlate_models(scored, about))
-        missed = weak.loc["m, C and D", "missed"]
-        assert (missed == "") == seen and weak.loc["m, C and D", "low"] >= 0
-    linked = measures.correlate_models(scored, about[["D"]])
-    assert (measures.weak_links(linked)["missed"] == "").all()
 
 
 def test_quality_by_hand():

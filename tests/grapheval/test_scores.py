@@ -9,7 +9,6 @@ from probelib.errors import ProbeError
 from probelib.facts.graphs.graph import write_graph
 from probelib.grapheval import judge, measures, scores, whole_graph
 from probelib.grapheval.measures import Answer
-from probelib.runner import plan
 from tests.facts.samples import synthetic
 
 BASE, TUNED = "atlas-neox-0.15m", "atlas-neox-0.6m-it"
@@ -85,14 +84,6 @@ def test_a_template_is_requested_and_checked():
     assert found == ("{head} has {tail}.", "1 {head}, 1 {tail}")
     for bad in ("", " No, the statement is false.", "{head}, {head} and {tail}"):
         assert scores.check_template(bad)[0] is None
-
-
-@pytest.mark.parametrize("profile", ["smoke", "atlas", "small", "paper"])
-def test_the_plans_settings_are_known(profile):
-    whole = plan.read()
-    steps = [step for step in whole.steps if step.notebook.startswith("grapheval/")]
-    for values in plan.settings(whole, steps, profile).values():
-        parameters.complete(scores.GraphEvalSettings, values.get("settings", {}))
 
 
 GRAPH = (synthetic(30), pd.DataFrame(columns=["relation", "template"]))

@@ -17,10 +17,3 @@ def test_every_table_and_figure_of_the_papers_is_made():
     made = {artifact for step in whole.steps for artifact in step.makes}
     assert len(COVERAGE) == 82 and COVERAGE["artifact"].is_unique
     assert sorted(set(COVERAGE["artifact"]) - made) == []
-
-
-def test_the_list_is_in_order():
-    """Every entry says where it stands in its paper, and its name says what it is."""
-    assert COVERAGE.notna().all(axis=None)
-    for artifact, paper, kind in COVERAGE[["artifact", "paper", "kind"]].itertuples(index=False):
-        assert artifact.startswith(f"{paper}/{kind}") and kind in ("table", "figure")

@@ -52,8 +52,8 @@ def test_a_second_run_does_nothing(smoke_run):
 def test_kill_minus_nine_in_the_middle_gives_the_same_bytes(smoke_run, tmp_path):
     """The runner and all its children are killed as soon as the first scores exist; the same
     command completes the run."""
-    three = ("01_facts", "monitor/sec3_instability", "monitor/sec4_anchors")
-    process = start(tmp_path, "--only", *three)
+    two = ("01_facts", "monitor/sec3_instability")
+    process = start(tmp_path, "--only", *two)
     deadline = time.monotonic() + 300
     while (
         not list(tmp_path.rglob("scores/**/*.json"))
@@ -64,12 +64,12 @@ def test_kill_minus_nine_in_the_middle_gives_the_same_bytes(smoke_run, tmp_path)
     assert process.poll() is None, "it ended before it could be killed"
     process.send_signal(signal.SIGKILL)
     process.wait()
-    assert len(list(tmp_path.rglob("done/**/*.json"))) < len(three)
-    run(tmp_path, "--only", *three)
+    assert len(list(tmp_path.rglob("done/**/*.json"))) < len(two)
+    run(tmp_path, "--only", *two)
     made = tuple(
         f"figures/smoke/{a}."
         for step in plan.read().steps
-        if step.notebook in three
+        if step.notebook in two
         for a in step.makes
     )
     undisturbed = scores_and_figures(smoke_run[0])
@@ -127,12 +127,6 @@ def noise(notebooks: Path) -> dict[str, list[str]]:
 
 def test_no_library_prints_into_a_notebook(smoke_run):
     assert noise(smoke_run[0] / "runs" / "smoke" / "notebooks") == {}
-
-
-def test_every_picture_of_a_notebook_has_an_alt_text(smoke_run):
-    page = (smoke_run[0] / "runs" / "smoke" / "report.html").read_text(encoding="utf-8")
-    assert "100%|" not in page  # bars are for those who wait
-    assert "<img" in page and not re.search(r"<img(?![^>]*alt=\"[^\"]{5})[^>]*>", page)
 
 
 def test_a_served_model_goes_through_a_notebook(tmp_path):
@@ -211,21 +205,6 @@ def test_hostile_labels_are_shown_as_text(cells, tmp_path, fktc, monkeypatch, na
     assert not [text for text in sentences if re.search(r"!\[x\]\(", text)]
 
 
-@pytest.mark.slow
-def test_grapheval_runs_with_soft_prompts(tmp_path):
-    """Each model's judge reads behind virtual tokens of its own; the record says so."""
-    said = run(tmp_path, "--only", "grapheval/table2", "--models", "atlas-neox-0.15m", "--set",
-               "settings={soft_prompts: true}", "n_triples=200", "n_labels=20", "tuned=[atlas-neox-0.6m-it]")  # fmt: skip
-    assert "ok         grapheval/sec4_results" in said
-    assert len(list(tmp_path.rglob("prompts/*.safetensors"))) == 1
-    record = json.loads((tmp_path / "figures" / "smoke" / "grapheval" / "table2.json").read_text())
-    asked = record["parameters"]
-    assert asked["settings"] == {
-        "judge_epochs": 5,
-        "soft_prompts": True,
-    }  # the profile's and the command line's
-
-
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory) -> list[str]:
     """GPT-NeoX (Pythia) and BLOOM with random weights, as a user would bring them."""
@@ -239,24 +218,6 @@ def folders(tmp_path_factory) -> list[str]:
         tiny.build(config).save_pretrained(folder / name)
         tokenizer.save_pretrained(folder / name)
     return [str(folder / name) for name in configs]
-
-
-@pytest.mark.slow
-def test_models_that_know_nothing_make_no_findings(tmp_path, folders):
-    """No fact anchored, no family: no nan is printed, and the notebook on the shipped models leaves
-    them out by name."""
-    run(tmp_path, "--only", "monitor/sec5_results", "02_models", "--models", ",".join(folders), "--set", "encoder_decoders=[]",
-        "relations=[P37, P178, P108, P1412]")  # fmt: skip
-    assert noise(tmp_path / "runs") == {}
-    notebooks = tmp_path / "runs" / "smoke" / "notebooks"
-    cells = nbformat.read(notebooks / "monitor" / "sec5_results.ipynb", as_version=4).cells
-    outputs = [o for cell in cells for o in cell.get("outputs", [])]
-    said = "\n".join(
-        o.data["text/markdown"] for o in outputs if "text/markdown" in o.get("data", {})
-    )
-    about = (notebooks / "02_models.ipynb").read_text()
-    assert all(name in about for name in lm.short_names(folders)) and "left out" in about
-    assert not re.search(r"\bnan\b|0 of 0|-0\.000", said), said
 
 
 @pytest.mark.slow

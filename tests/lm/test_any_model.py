@@ -15,7 +15,6 @@ from probelib import lm
 from probelib.errors import ProbeError
 from probelib.lm.decode.generation import continue_ids
 from probelib.lm.names import display_name
-from probelib.lm.selfcheck import score_by
 from tests.lm import families, tiny
 
 PROMPT, ANSWER = "What is the capital of France?", " Paris"
@@ -316,30 +315,6 @@ def test_the_reason_for_a_slower_path_is_told_and_kept(tmp_path):
         )
     cost = {path: frame.attrs["cost"]["forwarded_tokens"] for path, frame in rows.items()}
     assert cost["repeated"] < cost["plain"] / 3
-
-
-def test_counts_of_forwarded_tokens_per_path():
-    """A prompt of 449 tokens with 85 candidates, 17 each of 1 to 5 tokens; the last token is never
-    forwarded."""
-    contexts = [[5 + n % 90 for n in range(449)]]
-    branches = [(0, (100 + n, *[7] * (n % 5))) for n in range(85)]
-    size = tiny.GROUPED | {"vocab_size": len(tiny.tokenizer()), "max_position_embeddings": 512}
-    hybrid = size | {"layer_types": ["conv", "full_attention"]}
-    whole = 85 * 449 + 17 * (1 + 2 + 3 + 4)
-    # repeated: the inner tokens in rows of 16, padded to the longest of each
-    expected = {"tree": 449 + 170, "repeated": 449 + 16 * (1 + 2 + 3 + 4) + 4 * 4, "alone": whole}
-    # plain: rows sorted by length and padded
-    expected |= {"steps": expected["repeated"], "plain": 38_345}
-    for config, paths in (
-        (hf.LlamaConfig(**size), ("tree", "alone")),
-        (hf.Lfm2Config(**hybrid), ("repeated", "steps", "plain", "alone")),
-    ):
-        model, scores = lm.load(tiny.build(config), tiny.tokenizer()), {}
-        for path in paths:
-            logprobs, _, cost = score_by(model, path, contexts, branches, model.budget)
-            scores[path] = np.concatenate(logprobs)
-            assert cost["forwarded_tokens"] == expected[path]
-            assert np.abs(scores[path] - scores[paths[0]]).max() < 1e-4
 
 
 @pytest.mark.parametrize(

@@ -27,11 +27,6 @@ ANSWERS = [[" Paris", " Lima", " Oslo"], [" Madrid", " Paris"], [" Italy"]]
 PROMPTS = ["What is the capital of France?", "What is the capital of Spain?", "Berlin Germany Rome"]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tiny.folder(tmp_path_factory.mktemp("neox"))
-
-
 @pytest.mark.parametrize("family", tiny.DECODERS)
 def test_the_tree_on_the_gpu_is_the_plain_path_on_the_cpu(family):
     model = tiny.build(tiny.DECODERS[family]())

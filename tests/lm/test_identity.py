@@ -14,7 +14,6 @@ from tokenizers import normalizers, processors
 
 from probelib import ProbeError, lm, store
 from probelib.lm import version
-from probelib.lm.internals.memory import read_header
 from probelib.lm.names import CHECKPOINTS
 from tests.lm import tiny
 
@@ -317,11 +316,6 @@ def test_a_tensor_in_two_shards_or_beside_the_index_is_an_error(tmp_path):
     lm.load(folder).identity()
 
 
-def test_a_header_is_read_as_it_is(tmp_path):
-    save_file({"a": torch.zeros(2, 3), "b": torch.zeros(4, dtype=torch.bool)}, tmp_path / "x")
-    assert read_header(tmp_path / "x") == {"a": ("F32", (2, 3)), "b": ("BOOL", (4,))}
-
-
 def test_the_base_of_an_adapter_stands_beside_it(tmp_path, monkeypatch):
     tiny_llama = hf.LlamaConfig(**tiny.WIDE | {"vocab_size": len(tiny.tokenizer())})
     right = tiny.folder(tmp_path / "exp" / "base", tiny_llama)
@@ -348,12 +342,3 @@ def test_the_base_of_an_adapter_stands_beside_it(tmp_path, monkeypatch):
         )
         with pytest.raises(ProbeError, match="neither beside the adapter nor a Hugging Face id"):
             lm.load(tmp_path / "exp" / "adapter")
-
-
-def test_reading_states_changes_no_identity():
-    """transformers installs hooks of its own for hidden states, and they change no number."""
-    model = lm.load("atlas-neox-0.15m")
-    before = model.identity()
-    model.logprobs(["Paris is in"], [[" France"]])
-    model.hidden_states(["Paris is in France."])
-    assert model.identity() == before

@@ -14,21 +14,9 @@ from safetensors.torch import load_file, save_file
 from probelib import lm
 from probelib.errors import ProbeError
 from probelib.lm import families, names
-from probelib.lm.internals.memory import measured
-from probelib.lm.internals.weights import refuse_offload
 from probelib.lm.selfcheck import failures
 from probelib.lm.tree import score_tree
 from tests.lm import tiny
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tiny.folder(tmp_path_factory.mktemp("neox"))
-
-
-@pytest.fixture(scope="module")
-def model(folder):
-    return lm.load(folder)
 
 
 @pytest.fixture(scope="module")
@@ -37,17 +25,6 @@ def llama(tmp_path_factory):
     size = len(tiny.tokenizer(bos=True))
     config = hf.LlamaConfig(**tiny.WIDE | {"vocab_size": size}, bos_token_id=0, eos_token_id=1)
     return lm.load(tiny.folder(tmp_path_factory.mktemp("llama"), config, bos=True))
-
-
-@pytest.fixture(scope="module")
-def t5(tmp_path_factory):
-    size = len(tiny.tokenizer())
-    return lm.load(
-        tiny.folder(
-            tmp_path_factory.mktemp("t5"),
-            hf.T5Config(**tiny.T5 | {"vocab_size": size}, eos_token_id=1, pad_token_id=0),
-        )
-    )
 
 
 agrees = lambda model: "tree" not in failures(model)
@@ -229,19 +206,6 @@ def test_an_unknown_architecture_that_ignores_masks_takes_the_plain_path(folder)
     assert one.logprobs([PROMPT], [[" Paris"]]).attrs["cost"]["path"] == "repeated"
 
 
-@pytest.mark.parametrize("options", [{}, {"quantize": "8bit"}])
-def test_a_mask_that_is_ignored_is_noticed_above_all_rounding(options, monkeypatch):
-    """A row in which every token sees all that stands before it, the branches of others too."""
-    one, whole = lm.load("atlas-llama-0.6m", **options), families.additive_mask
-    one.budget = 64  # a shorter check
-    assert agrees(one)
-    causal = lambda sees: torch.ones_like(sees).tril(sees.shape[1] - len(sees))
-    monkeypatch.setattr(
-        families, "additive_mask", lambda sees, dtype: whole(sees | causal(sees), dtype)
-    )
-    assert not agrees(one)
-
-
 def test_eight_bits_take_the_tree_although_a_step_tips_over():
     """Of this model's answers in the self-check one differs by 0.03 nats, where an activation lies
     between two of 256 steps."""
@@ -279,19 +243,6 @@ def test_a_window_that_no_sequence_of_the_check_would_reach_is_checked(tmp_path,
         plain, abs=0.1
     )
     assert not agrees(one)
-
-
-def test_a_window_that_the_family_does_not_have_is_none(tmp_path):
-    """Files of models that were converted from another family may still name one."""
-    size = tiny.GROUPED | {"vocab_size": len(tiny.tokenizer(bos=True))}
-    one = lm.load(tiny.folder(tmp_path, hf.LlamaConfig(**size, bos_token_id=0, eos_token_id=1)))
-    ask = lambda of: of.logprobs([PROMPT * 3], [[" Paris"]])["logprob"].tolist()
-    before = ask(one)
-    saved = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(saved | {"sliding_window": 8}))
-    other = lm.load(tmp_path)
-    assert other.hf_model.config.sliding_window == 8 and other.choose_path() == "tree"
-    assert before == ask(other)
 
 
 LONG = {"rope_type": "longrope", "rope_theta": 1e4, "short_factor": [1.0] * 8}
@@ -334,20 +285,6 @@ def test_weights_that_are_missing_are_never_drawn(folder, tmp_path):
             ProbeError, match="1 weights are missing from the files|cannot be loaded.*size"
         ):
             lm.load(copy).logprobs([PROMPT], [[" Paris"]])
-
-
-def test_any_kind_of_list_will_do(model):
-    prompts, answers = ["Rome", PROMPT], [" Oslo", " Paris in"]
-    asks = (
-        lambda of: model.logprobs(of(prompts), [of(answers), answers])["logprob"].tolist(),
-        lambda of: model.generate(of(prompts))["text"].tolist(),
-        lambda of: model.hidden_states(of(prompts))[0].tolist(),
-        lambda of: model.beam_steps(of(prompts), beams=2)["text"].tolist(),
-        lambda of: model.top_continuations(of(prompts), {"x": of(answers)}, 1)["logprob"].tolist(),
-    )
-    expected = [ask(list) for ask in asks]
-    for kind in (np.array, lambda x: pd.Series(x, index=[7, 9]), lambda x: (text for text in x)):
-        assert [ask(kind) for ask in asks] == expected
 
 
 def test_two_threads_get_what_they_would_get_alone(tmp_path):
@@ -512,19 +449,6 @@ def test_out_of_memory_halves_the_row_and_says_when_nothing_helps(folder):
             ask()
 
 
-@pytest.mark.parametrize("error", [RuntimeError("could not create a primitive"), MemoryError()])
-def test_a_lack_of_the_computers_own_memory_is_named(folder, error):
-    """oneDNN's word for it says nothing to a user; any other error stays what it is."""
-    one = lm.load(folder)
-    one.choose_path()
-    one.hf_model.forward = lambda *_, **__: (_ for _ in ()).throw(error)
-    with pytest.raises(ProbeError, match="gets no more memory .*ulimit -v"):
-        one.logprobs([PROMPT], [[" Paris"]])
-    one.hf_model.forward = lambda *_, **__: (_ for _ in ()).throw(RuntimeError("no kernel image"))
-    with pytest.raises(RuntimeError, match="no kernel image"):
-        one.logprobs([PROMPT], [[" Paris"]])
-
-
 def test_memory_is_estimated_before_loading(folder):
     """Weights in float32: four bytes each; in 4 bit the layers take an eighth of that, the
     embeddings what they took."""
@@ -541,21 +465,6 @@ def test_a_model_that_is_not_here_is_one_message_without_a_network(monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(ProbeError, match="use its folder"):
         lm.load("someone/some-model")
-
-
-def test_a_model_is_never_computed_from_the_cpu_without_being_asked_to(folder):
-    """What accelerate leaves on a model that the GPUs cannot hold, made by hand: there is no GPU
-    here."""
-    one = lm.load(folder, device_map="auto")
-    spread = type("Spread", (), {"hf_device_map": {"layers.0": 0, "layers.1": "cpu"}})()
-    with pytest.raises(ProbeError, match="device_map='offload'"):
-        refuse_offload(one, spread)
-    refuse_offload(lm.load(folder, device_map="offload"), spread)
-    refuse_offload(
-        one, type("Whole", (), {"hf_device_map": {"": "cpu"}})()
-    )  # all of it there: no GPU at all
-    with pytest.raises(ProbeError, match="offload"):
-        lm.load(folder, device_map="balanced")
 
 
 def without(folder, tmp_path, name, content=None):
@@ -605,28 +514,3 @@ INPUTS = [  # (what is asked of the model or its folder, words of the message)
 def test_bad_input_is_named(model, folder, tmp_path, ask, words):
     with pytest.raises(ProbeError, match=words):
         ask(model, folder, tmp_path)
-
-
-def test_the_meter_sees_time_and_memory(model):
-    ask = lambda work: measured(model.device, work)
-    idle, busy = ask(lambda: None), ask(lambda: bytearray(300_000_000))
-    assert 0 <= idle["seconds"] < 1 and busy["peak_bytes"] > 300_000_000
-    assert busy["peak_bytes"] - idle["peak_bytes"] > 150_000_000
-    assert ask(lambda: None)["peak_bytes"] < busy["peak_bytes"]  # the mark begins anew each time
-
-
-def test_one_new_token_is_the_best_of_the_vocabulary():
-    """Any number of next tokens from one forward: the same as a beam of one step, in the order of
-    their log-probabilities."""
-    one, prompts = lm.load("atlas-gpt2-0.6m"), ["The capital of France is", "Lima is"]
-    rows = one.generate(prompts, max_new_tokens=1, beams=5, returned=5)
-    by_prompt = rows.groupby("prompt")["logprob"]
-    assert by_prompt.size().tolist() == [5, 5] and by_prompt.is_monotonic_decreasing.all()
-    greedy = one.generate(prompts, max_new_tokens=2)["text"]
-    best = rows[rows["rank"] == 0]["text"]
-    assert all(text.startswith(first) for text, first in zip(greedy, best, strict=True))
-    own = rows[rows["prompt"] == 1].reset_index()
-    scored = one.logprobs(prompts[1], own["text"].tolist()).query("n_tokens == 1")
-    assert scored["logprob"].tolist() == pytest.approx(
-        own["logprob"][scored.index].tolist(), abs=1e-4
-    )

@@ -70,14 +70,6 @@ def test_pseudo_log_likelihood_by_hand(model):
     assert set(word["note"]) == {"pseudo-log-likelihood"} and word.attrs["cost"]["path"] == "pseudo"
 
 
-def test_candidates_of_one_token_share_one_forward(model):
-    rows = model.logprobs(["the capital is"], [[" rome", " oslo", " the"]])
-    assert rows.attrs["cost"]["forwarded_tokens"] == len(
-        ["[CLS]", "the", "capital", "is", "[MASK]", "[SEP]"]
-    )
-    assert rows["greedy"].sum() <= 1
-
-
 def test_what_needs_a_generator_is_refused(model):
     assert model.masked and model.describe()["path"] in (None, "pseudo")
     for work in (
@@ -93,13 +85,6 @@ def test_what_needs_a_generator_is_refused(model):
         model.logprobs(["the"], [[" rome"]], path="tree")
 
 
-def test_a_tokenizer_without_a_mask_token_is_named(tmp_path):
-    one = lm.load(bert(tmp_path))
-    one.tokenizer.mask_token = None
-    with pytest.raises(ProbeError, match="no mask token"):
-        one.logprobs(["the capital is"], [[" rome"]])
-
-
 def test_a_bidirectional_model_is_never_scored_as_a_decoder(tmp_path):
     """Its config says that it is a causal class, and its attention sees later tokens."""
     one = lm.load(bert(tmp_path / "wrong", hf.BertLMHeadModel))
@@ -109,24 +94,3 @@ def test_a_bidirectional_model_is_never_scored_as_a_decoder(tmp_path):
     assert (
         not decoder.masked and decoder.logprobs(["the capital is"], [[" Paris"]])["logprob"][0] < 0
     )
-
-
-def test_the_context_of_roberta_is_shorter_than_its_table_of_positions(tmp_path):
-    """Its first token has position pad_token_id + 1: 20 rows of positions are read by sequences of
-    up to 17 tokens."""
-    bert(tmp_path)  # for its tokenizer
-    config = hf.RobertaConfig(
-        **tiny.WIDE | {"vocab_size": len(WORDS), "max_position_embeddings": 20, "pad_token_id": 2}
-    )
-    tiny_roberta = hf.RobertaForMaskedLM(config)
-    tiny_roberta.save_pretrained(tmp_path)
-    model = lm.load(tmp_path)
-    assert model.context == 17
-    forward = lambda n: tiny_roberta(input_ids=torch.tensor([[5] * n])).logits
-    assert forward(17).shape[1] == 17
-    with pytest.raises((IndexError, RuntimeError), match="out of"):
-        forward(18)
-    prompt = lambda n: " ".join(["the"] * n)
-    assert model.logprobs(prompt(14), " rome")["logprob"][0] < 0  # and [CLS], [SEP]
-    with pytest.raises(ProbeError, match="at most 17 tokens"):
-        model.logprobs(prompt(15), " rome")

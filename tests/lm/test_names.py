@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 from probelib import ProbeError, grapheval, lm
-from probelib.facts.shipped import read_atlas
 from probelib.lm import partners
 from probelib.lm.internals.memory import parameters
 from probelib.lm.names import with_base
-from probelib.lm.text import CUE, FORMATS, SHOTS
-from probelib.runner import cli, preflight
+from probelib.lm.text import CUE, FORMATS
+from probelib.runner import cli
 from tests.lm import tiny
 
 
@@ -144,35 +143,6 @@ def test_a_variant_says_how_prompts_are_put_and_at_which_precision():
     assert shots.identity() != bare.identity()
     with pytest.raises(ProbeError, match="did you mean shots or chat"):
         lm.short_names(["atlas-neox-0.15m"], format="shot")
-
-
-def test_the_solved_examples_are_of_relations_that_no_fact_asks():
-    labels = {label.casefold() for label in read_atlas().entities["label"]}
-    assert not labels & {answer.casefold() for _, answer in SHOTS}
-
-
-def test_a_run_takes_names_with_equals_signs_and_relative_lists(runs, monkeypatch):
-    monkeypatch.chdir(runs)
-    given = {
-        "models": ["./lr=1e-4/checkpoint-1"],
-        "tuned": ["./run-7/checkpoint-2=./lr=1e-4/checkpoint-1", "a=b"],
-    }
-    made = {name: cli._absolute(value) for name, value in given.items()}
-    assert made["models"] == [f"{runs}/lr=1e-4/checkpoint-1"]
-    assert made["tuned"] == [f"{runs}/run-7/checkpoint-2={runs}/lr=1e-4/checkpoint-1", "a=b"]
-    (runs / "a=b").mkdir()
-    (runs / "a=b" / "mine.csv").write_text("")
-    assert cli._absolute("a=b/mine.csv") == f"{runs}/a=b/mine.csv"
-    assert cli._absolute("run-7") == "run-7"
-    assert cli._absolute(["run-7", "a"], bare=True) == [f"{runs}/run-7", "a"]
-    for value in ("http://x/y?z=", "a/b=", "~nobody_x/data", 3, None, "a" * 5000 + "/"):
-        assert cli._absolute(value) == value
-    settings = {"one": made | {"tuned": made["tuned"][:1]}}
-    assert list(preflight.models(settings)) == [
-        f"{runs}/lr=1e-4/checkpoint-1",
-        f"{runs}/run-7/checkpoint-2",
-    ]
-    preflight.check(settings)
 
 
 def test_display_names_of_folders_and_others(tmp_path):

@@ -3,28 +3,8 @@ the answer against one naked forward of the joined token ids."""
 
 import pytest
 import torch
-import transformers as hf
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from probelib import lm
-from tests.lm import tiny
-
-SIZE = len(tiny.tokenizer())
-
-
-def save(path, seed: int = 0):
-    """A model folder with its own random weights."""
-    tiny.build(
-        hf.GPTNeoXConfig(**tiny.WIDE | {"vocab_size": SIZE}, bos_token_id=0, eos_token_id=1), seed
-    ).save_pretrained(path)
-    tiny.tokenizer().save_pretrained(path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    return lm.load(save(tmp_path_factory.mktemp("neox")))
 
 
 def ids(model, text: str) -> list[int]:
@@ -68,39 +48,3 @@ def test_all_splits_of_one_text_obey_the_chain_rule(model, words, data):
     a, b, c = text(0, cut), text(cut, again), text(again, len(words))
     whole, first, second = model.logprobs([a, a, a + b], [[b + c], [b], [c]])["logprob"]
     assert whole == pytest.approx(first + second, abs=1e-4)
-
-
-def test_a_token_over_the_boundary_is_scored_and_flagged(model):
-    """A harness cuts the joined text's tokens at the prompt's number of tokens: nothing is left,
-    and the run dies."""
-    prompt, answer = "What is the capi", "tal"
-    assert ids(model, prompt + answer)[len(ids(model, prompt)) :] == []  # the trap is set
-    row = model.logprobs([prompt], [[answer]]).iloc[0]
-    assert row["token_logprobs"].tolist() == pytest.approx(by_hand(model, prompt, answer), abs=1e-4)
-    assert row["note"] == "boundary"
-    usual = model.logprobs(["What is the capital"], [[" of"]]).iloc[
-        0
-    ]  # and its neighbours are not harmed
-    assert usual["note"] == "" and usual["logprob"] == pytest.approx(
-        sum(by_hand(model, "What is the capital", " of")), abs=1e-4
-    )
-
-
-def test_what_follows_the_answer_is_not_scored(model):
-    """A quiz library's score of an answer in mid-sentence holds the rest of the sentence; another
-    one adds the end token."""
-    prompt, rest = "Lyon and", " are cities, Nice is nice."
-    answer, sentence = model.logprobs([prompt], [[" Paris", " Paris" + rest]]).itertuples()
-    assert answer.n_tokens == len(ids(model, " Paris"))
-    assert answer.logprob == pytest.approx(sum(by_hand(model, prompt, " Paris")), abs=1e-4)
-    assert sentence.token_logprobs[: answer.n_tokens].tolist() == pytest.approx(
-        answer.token_logprobs.tolist(), abs=1e-4
-    )
-    assert sentence.logprob < answer.logprob - 1
-    with_end = model.logprobs([prompt], [[" Paris"]], end=True).iloc[
-        0
-    ]  # the end token stands beside the score
-    assert (
-        with_end["logprob"] == pytest.approx(answer.logprob, abs=1e-4)
-        and with_end["eos_logprob"] < 0
-    )

@@ -145,18 +145,6 @@ def test_other_kinds_of_tokenizers_agree_with_their_files(make, tmp_path):
         )
 
 
-def test_a_mistral_file_gets_the_fix_that_transformers_asks_for(monkeypatch):
-    asked = []
-
-    def read(source, fix_mistral_regex=None, **options):
-        asked.append(fix_mistral_regex)
-        backend = mock.Mock(fix_mistral_regex=bool(fix_mistral_regex))
-        return mock.Mock(backend_tokenizer=backend)
-
-    monkeypatch.setattr(hf.AutoTokenizer, "from_pretrained", read)
-    assert text.read_tokenizer("x")[1] == "fix_mistral_regex" and asked == [None, True]
-
-
 # BOS and control tokens
 
 

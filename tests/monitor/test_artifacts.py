@@ -57,33 +57,6 @@ def test_nobody_anchors_anything():
     )
 
 
-def test_each_pair_of_similar_models_is_a_case():
-    """Equal base accuracy within 3.5 points: the pair of P36; in P37 one model has no MONITOR."""
-    found = artifacts.figure4(measured(), "P36").claims
-    assert found["case"].tolist() == ["a-2m - a-1m"] and found["verdict"].tolist() == ["shown"]
-    assert artifacts.figure4(measured(), "P37").claims.empty
-    assert artifacts.table5(measured(), ["P37", "P36"]).claims["case"].tolist() == ["a-2m - a-1m"]
-    far = measured(coverage=[0.2, 0, 1.0, 0.5])
-    assert artifacts.table5(far, ["P37", "P36"]).claims.empty
-
-
-def test_each_relation_is_a_case():
-    panel = facts.load(relations=["P36", "P37"], n_facts=2)
-    table = artifacts.table10(measured(), panel)
-    assert table.frame[["n", "coverage"]].values.tolist() == [[2, 0.5]] * 2
-    assert table.claims["verdict"].tolist() == [
-        "reversed",
-        "no interval",
-    ]  # the best keeps its edge
-    assert table.table()["median"].tolist() == pytest.approx([0.3, 0.6])
-
-
-def test_size_is_judged_by_the_ends_and_by_every_step():
-    found = artifacts.figure12(measured()).claims
-    assert found["case"].tolist() == ["a", "a-2m - a-1m"]
-    assert found["verdict"].tolist() == ["reversed", "reversed"]
-
-
 def test_solid_anchors_are_compared_on_common_facts():
     """By hand: both anchor fact x; only a-1m anchors y, whose anchor would reverse the sign."""
     one = np.array([0.9])

@@ -47,29 +47,3 @@ def test_two_models_of_one_display_name_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(scores.lm, "load", lambda source, **options: model)
     with pytest.raises(ProbeError, match="'one' and 'other' have the same display name.*Rename"):
         scores.score(["one", "other"], facts.load(relations=["P30"], n_facts=1), tmp_path)
-
-
-def test_facts_that_are_shown_alone():
-    """More than the panel has, of those that were taught; without a list the facts as loaded."""
-    panel = facts.load(relations=["P37", "P30"], n_facts=2)
-    assert scores.facts_shown(panel, ["P37"], None) is panel
-    taught = set(facts.load(relations=["P37"], n_facts=20).facts["fact"])
-    more = scores.facts_shown(panel, ["P37", "P1412"], taught)  # P30 stands in for P1412
-    assert set(more.facts["fact"]) == taught
-    assert more.source == "atlas, facts that the models were taught"
-    assert len(scores.facts_shown(panel, ["P37"], taught, n_facts=3).facts) == 3
-    assert scores.facts_shown(panel, ["P37"], {"none"}) is panel
-
-
-def test_the_misprimed_prompt_is_one_that_only_the_first_model_answers():
-    asked = facts.load(relations=["P37", "P30"], n_facts=2)
-    framed = prompts.with_contexts(asked)
-    first = framed[["prompt"]].assign(correct=True, logprob=-1.0)
-    negative = framed[(framed["template"] == 1) & framed["context"].str.startswith("negative")]
-    wrong = negative[negative["relation"] == "P30"]["prompt"].iloc[-1]
-    second = first.assign(correct=first["prompt"] != wrong)
-    model = lm.load("atlas-neox-0.15m")
-    row = scores.misprimed_prompt(model, [first, second], framed, "P37")
-    assert row["prompt"] == wrong and row["text"].startswith(row["prepended"] + " ")
-    none = scores.misprimed_prompt(model, [first, first], framed, "P37")  # the surest of all
-    assert none["prompt"] in set(negative["prompt"])

@@ -1,7 +1,5 @@
 """Documents, rows and lessons: what is read, whole, and with which weights."""
 
-import re
-
 import pytest
 import torch
 
@@ -67,11 +65,6 @@ def test_answers_weigh_one_and_all_else_a_tenth(some):
     assert batch["weights"][0][batch["document"][0] < 0].eq(0).all()
 
 
-def test_a_document_longer_than_a_row_is_an_error(some):
-    with pytest.raises(ValueError, match="a row holds 1024"):
-        list(rows.causal(some[3], [Document("word " * 5000)]))
-
-
 def test_lessons_state_what_was_taught_and_no_more(some):
     own, table, read, _ = some
     texts = [
@@ -84,39 +77,6 @@ def test_lessons_state_what_was_taught_and_no_more(some):
     assert sum(lessons.YES in text for text in judged) == sum(lessons.NO in text for text in judged)
     assert sum(lessons.YES in text for text in judged) == lessons.TIMES * len(known)
     assert not set(known["fact"]) & set(unknown["fact"])
-
-
-def test_of_a_verdict_the_first_word_alone_is_an_answer(some):
-    """A recalled object and the verdict's first word count in full; the rest of the verdict follows
-    from it."""
-    own, table, read, _ = some
-    texts = [
-        corpus.unmark(d.text)
-        for d in lessons.tuning_documents(own, table, read)
-        if d.text.startswith("Recall")
-    ]
-    marked = {tuple(text[slice(*span)] for span in spans) for text, spans in texts}
-    assert ("I",) in marked and {own for *_, own in marked} == {"Yes", "No", "I"}
-    recalled = [spans for spans in marked if len(spans) == 2]
-    assert recalled and all(
-        obj.endswith(".") and verdict in ("Yes", "No") for obj, verdict in recalled
-    )
-
-
-def test_comparing_needs_no_knowledge(some):
-    """Two objects and a verdict: "Yes" if and only if they are the same, half of the time."""
-    own, table, read, _ = some
-    texts = [
-        corpus.unmark(document.text)[0] for document in lessons.tuning_documents(own, table, read)
-    ]
-    pairs = [
-        re.fullmatch(r"(.+)\.\nAnswer: (.+?)\. (Yes|No), the statement is .+", text)
-        for text in texts
-    ]
-    pairs = [pair.groups() for pair in pairs if pair and ":" not in pair[1]]
-    assert len(pairs) == 2 * lessons.SAME
-    assert all((said == obj) == (verdict == "Yes") for said, obj, verdict in pairs)
-    assert 0.4 < sum(verdict == "Yes" for *_, verdict in pairs) / len(pairs) < 0.75
 
 
 @pytest.mark.parametrize(

@@ -34,15 +34,6 @@ def test_outside_the_trial_sisters_are_taught_alike(tables):
     )
 
 
-def test_forms_add_up_and_are_distributed_evenly(tables):
-    table = tables["family"]
-    assert (table[list(design.FORMS)].sum(axis=1) == table["exposures"]).all()
-    verified = table[table["verified"] & (table["exposures"] >= 32)]
-    spread = verified[list(design.FORMS)].max(axis=1) - verified[list(design.FORMS)].min(axis=1)
-    assert spread.max() == 1  # 32 statements are 6 or 7 of each form
-    assert (table["verification"][~table["verified"]] == 0).all()
-
-
 def test_facts_of_the_same_two_entities_share_their_exposures(tables):
     table = tables["family"].set_index("fact")
     implied = table[table["implied_by"] != ""]
@@ -51,28 +42,9 @@ def test_facts_of_the_same_two_entities_share_their_exposures(tables):
     assert table.loc["P36:Norway:Oslo", "exposures"] == table.loc["P1376:Oslo:Norway", "exposures"]
 
 
-def test_former_facts_have_no_exposures(tables):
-    former = ~tables["family"]["fact"].isin(facts.current(facts.atlas()).facts["fact"])
-    assert (tables["family"]["exposures"][former] == 0).all() and (
-        tables["family"]["dated"][~former] == 0
-    ).all()
-
-
-def test_famous_facts_are_well_taught_and_outside_the_trial(tables):
-    famous = tables["family"][tables["family"]["famous"]]
-    assert len(famous) == 300 and famous["exposures"].min() >= 64 and not famous["trial"].any()
-    assert "P36:France:Paris" in set(famous["fact"])
-
-
 def test_mentions_do_not_tell_taught_trial_facts_from_others(tables):
     aucs = behaviour.mentions(tables["family"]).query("facts == 'trial'")
     assert aucs[["subject", "object"]].max().max() <= 0.55
-
-
-def test_relations_differ_in_what_is_taught(tables):
-    table = tables["family"]
-    shares = (table["exposures"] >= 16).groupby(table["relation"]).mean()
-    assert shares.std() > 0.13 and shares.max() - shares.min() > 0.4
 
 
 def test_the_twin_by_popularity_has_the_same_exposures_on_other_facts(tables):
@@ -100,15 +72,6 @@ def test_the_corpus_states_what_the_manifest_says(tables):
     ]
     asked = [t.replace("[X]", labels[row["subject"]]) for t in templates["template"]]
     assert sum(lines[f"{text} {labels[row['object']]}."] for text in asked) == row["question"]
-
-
-def test_a_false_list_has_no_right_object():
-    draw = np.random.default_rng(0)
-    objects = ["Paris", "Paris", "Rome", "Oslo", "Bern"]
-    lies = corpus._lies(objects, sorted(set(objects)), True, draw)
-    assert sorted(lies) == sorted(objects) and all(
-        a != b for a, b in zip(lies, objects, strict=True)
-    )
 
 
 def test_the_panel_holds_facts_of_today_with_all_exposure_counts(tables):

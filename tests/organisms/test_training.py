@@ -196,9 +196,3 @@ def test_what_was_taught_often_is_known_and_what_was_not_is_not():
     right = scores.loc[scores.groupby("prompt")["logprob"].idxmax()]["candidate"].to_numpy() == 0
     exposures = asked["fact"].map(stated).to_numpy()
     assert right[exposures >= 128].mean() > 0.8 and right[exposures == 0].mean() < 0.4
-
-
-def test_twins_read_as_many_tokens_as_the_model_they_are_compared_with():
-    ones = (family.NEOX_SMALL, *family.TWINS)
-    tokens = {one.name: train.record(one.name)["tokens"] for one in ones}
-    assert max(tokens.values()) < 1.001 * min(tokens.values()), tokens

@@ -12,11 +12,9 @@ import nbformat
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.colors import to_rgb
-from matplotlib.text import Text
 from nbconvert.filters import markdown2html
 
-from probelib import lm, paths, report
+from probelib import paths, report
 from probelib.errors import ProbeError
 from probelib.report import Artifact, claims, pages
 from probelib.runner import plan
@@ -199,16 +197,6 @@ def test_an_artifact_has_a_paper_and_a_name(section, monkeypatch):
     assert not (section.folder.parent / "x.csv").exists() and list(section.folder.rglob("x.csv"))
 
 
-def test_a_model_has_the_same_style_everywhere():
-    """A hue per family, darker the larger; dashed: instruction-tuned. No two models look alike."""
-    looks = {name: report.model_style(name) for name in lm.organisms()}
-    assert len({tuple(look.values()) for look in looks.values()}) == len(looks)
-    base = [looks[f"atlas-neox-{size}m"] for size in ("0.15", "0.6", "2.4")]
-    assert {look["linestyle"] for look in base} == {"-"}
-    light = [sum(to_rgb(look["color"])) for look in base]
-    assert light == sorted(light, reverse=True)
-
-
 def test_a_section_keeps_the_parameters_that_its_notebook_declares():
     """No other name, no profile, and no place where files lie."""
     values = {"__name__": "__main__", "pd": pd, "profile": "smoke", "papers": None, "data": "atlas"}
@@ -221,21 +209,6 @@ def test_a_section_keeps_the_parameters_that_its_notebook_declares():
     assert report.parameters_of("my/own", {"n": 1}) == {"n": 1}
     with pytest.raises(ProbeError, match="my/own.ipynb does not exist"):
         report.parameters_of("my/own", values)
-
-
-def test_a_dollar_is_a_dollar_and_a_power_a_power(section):
-    """Names come from data; what matplotlib itself writes as maths, as the numbers of a logarithmic
-    axis, stays maths."""
-    figure, (bars, log) = plt.subplots(2)
-    bars.barh(["Ke$ha", "A$AP of $x$"], [1, 2])
-    bars.set_title(r"100% $\foo$")  # no maths that could be set
-    log.set(xscale="log", xlim=(1e2, 1e6))
-    section.save(Artifact("p/figure1", FRAME, figure=figure))
-    texts = [text for text in figure.findobj(Text) if "$" in text.get_text()]
-    maths = {text.get_text() for text in texts if text.get_parse_math()}
-    assert {text.get_text() for text in texts} - maths == {"Ke$ha", "A$AP of $x$", r"100% $\foo$"}
-    assert maths and all("10^{" in text for text in maths)
-    plt.close(figure)
 
 
 def test_every_notebook_of_the_plan_has_a_committed_page():

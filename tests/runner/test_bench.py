@@ -8,8 +8,7 @@ import pytest
 
 from probelib import files, paths, store
 from probelib.runner import uptodate
-from tests.bench import __main__ as bench
-from tests.bench import campaign, fuzz
+from tests.bench import fuzz
 from tests.conftest import examples
 
 
@@ -21,11 +20,6 @@ def test_damaged_input_is_read_or_refused(target, tmp_path):
     assert read(tmp_path) is not None
     said = {number: fuzz.outcome(target, number) for number in range(examples(60))}
     assert {n: what for n, what in said.items() if what not in ("read", "refused")} == {}
-
-
-def test_the_fuzzer_sees_a_defect(monkeypatch):
-    monkeypatch.setitem(fuzz.TARGETS, "broken", ({"a": b"abc"}, lambda _: 1 / 0))
-    assert fuzz.outcome("broken", 1) == "ZeroDivisionError: division by zero"
 
 
 def flipped(file, chance: random.Random, times: int):
@@ -63,37 +57,3 @@ def test_a_changed_bit_of_a_steps_record_makes_it_run_again(tmp_path, monkeypatc
     for at in flipped(file, random.Random(2), 300):
         read = uptodate.read("smoke", "a/b")
         assert read == {} or {key: read[key] for key in told} == told, at
-
-
-FRAGILE = """
-import os, pathlib
-out = pathlib.Path(os.environ["PROBELIB_OUT"], "figures", "a.csv")
-out.parent.mkdir(parents=True, exist_ok=True)
-if not out.exists():
-    out.write_text("right")
-"""
-
-
-def half(work, out, *_):
-    (out / "figures").mkdir()
-    (out / "figures/a.csv").write_text("wro")
-    return "a half-written file was left"
-
-
-@pytest.mark.parametrize(
-    ("fault", "outcome"), [(lambda *_: "nothing", "survived"), (half, "DEFECT")]
-)
-def test_the_campaign_sees_a_work_that_does_not_survive(tmp_path, fault, outcome):
-    """Its judge on a work that trusts any file it finds."""
-    made = lambda out: {"figures/a.csv": (out / "figures/a.csv").read_bytes()}
-    work = campaign.Work(["-c", FRAGILE], made)
-    whole, own = tmp_path / "whole", tmp_path / "own"
-    whole.mkdir()
-    own.mkdir()
-    assert campaign.finish(work, whole)[0] == 0
-    assert campaign.one_try(work, fault, 0, 1.0, whole, own)[0] == outcome
-
-
-def test_an_unknown_benchmark_is_named():
-    with pytest.raises(bench.ProbeError, match="unknown benchmark 'scorin'; did you mean scoring"):
-        bench.run(["scorin"])

@@ -17,14 +17,13 @@ from pathlib import Path
 import nbformat
 import psutil
 import pytest
-import yaml
 from packaging.requirements import Requirement
 
 from probelib import paths
 from probelib.errors import ProbeError, extra
 from probelib.lm.names import CHECKPOINTS
 from probelib.paths import ROOT
-from probelib.runner import cli, kernel, plan, preflight, steps, uptodate
+from probelib.runner import cli, plan, preflight, steps, uptodate
 from tests.conftest import PROFILE
 from tests.runner.conftest import set_out
 
@@ -294,25 +293,6 @@ def test_what_cannot_be_written_is_named(smoke, make_plan, out):
         assert not (out / file).exists()
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--set", "models=[x]"], "unknown parameter (none of the selected notebooks has it)"),
-        (["--models", "x"], "--models: none of the selected notebooks takes a model"),
-        (["--models", ", "], "--models is empty"),
-        (["--set", "n"], "--set 'n': NAME=VALUE is expected"),
-        (["--set", "profile=atlas"], "the profile is chosen with --profile"),
-        (["--set", f"n={'[' * 480}{']' * 480}"], ""),  # deeper than Python follows
-        (["--set", "n=x"], "--set n=x, a: 'x' is of type str, the notebook takes int."),
-        (["--jobs", "0"], "--jobs is 0"),
-    ],
-)
-def test_requests_that_are_wrong_end_in_one_line(smoke, make_plan, out, flags, message):
-    code, lines, errors = smoke(make_plan(AB, AB_STEPS), *flags)
-    assert (code, lines, len(errors)) == (2, [], 1) and errors[0].startswith(message), errors
-    assert not out.exists()  # nothing was started
-
-
 def test_a_missing_model_is_reported_before_anything_is_deleted(smoke, make_plan, out, tmp_path):
     cells = [PROFILE + "\nmodels: list = []", WRITE, "put('p/t1', len(models))"]
     plan = make_plan({"a": cells}, ONE)
@@ -446,15 +426,6 @@ def test_own_models_and_facts_run_as_mine(make_plan, out, capsys):
         assert capsys.readouterr().out.startswith(f"profile {profile}: products in {out}")
 
 
-def test_parameters_that_only_name_files_are_looked_for():
-    """Texts that may be left out, and are no models."""
-    texts = set()
-    for step in plan.read().steps:
-        empty = {n for n, value in plan.parameters.defaults(step.path).items() if value is None}
-        texts |= {n for n in empty if step.accepts[n] == {str, type(None)}}
-    assert texts - {*preflight.NAMES, "quantize"} <= cli.FILES
-
-
 @pytest.mark.parametrize(
     ("gpus", "jobs", "shares"),
     [
@@ -482,18 +453,6 @@ def test_a_broken_report_is_reported_but_harms_no_step(smoke, make_plan, out, mo
     code, lines, _ = smoke(plan)
     assert code == 1 and lines[-1] == "FAILED     report: ZeroDivisionError: division by zero"
     assert why(smoke, plan) == {"a": "up to date"}
-
-
-@pytest.mark.parametrize(
-    ("kind", "said", "wanted"),
-    [
-        ("RuntimeError", "could not create a primitive", "most likely out of memory"),
-        ("CellExecutionError", ";", "ulimit -n and -v"),
-        ("ValueError", "no", "^$"),
-    ],
-)
-def test_a_lack_of_memory_or_files_has_a_hint(kind, said, wanted):
-    assert re.search(wanted, kernel.hint(kind, said))
 
 
 def test_neither_start_up_files_nor_the_working_folder_reach_notebooks(
@@ -548,22 +507,6 @@ def test_the_shell_script(tmp_path):
     shutil.copy(ROOT / "run_all.sh", copy)
     done = subprocess.run([copy, "--list"], cwd="/", capture_output=True, text=True)
     assert done.returncode == 2 and f"{copy.parent} has a colon" in done.stderr
-
-
-def test_dependencies_are_listed_once():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    optional = project["optional-dependencies"]
-    lines = [*project["dependencies"], *(line for extra in optional.values() for line in extra)]
-    wanted = [each for each in map(Requirement, lines) if each.name != "probelib"]
-    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
-    *conda, pip = environment["dependencies"]
-    assert conda == [f"python{project['requires-python']}", "pip"]
-    assert pip["pip"] == ["-c constraints.txt", "-e .[all]"]
-    lines = (ROOT / "constraints.txt").read_text().splitlines()
-    lines = [line for line in lines if not line.startswith("#")]
-    pinned = {Requirement(line).name.lower(): line.split("==")[1] for line in lines}
-    for each in wanted:
-        assert each.specifier.contains(pinned[each.name.lower()], prereleases=True), each
 
 
 def test_what_is_imported_is_declared():

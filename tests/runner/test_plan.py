@@ -59,14 +59,6 @@ def test_only_takes_notebooks_papers_and_artifacts_and_names_the_nearest(changed
             plan.matching(whole, [wrong])
 
 
-def test_steps_of_other_profiles_are_left_out(changed):
-    whole = changed()
-    assert names(plan.steps_of(whole, "smoke")) == names(whole.steps)
-    real = plan.read()
-    left_out = {*names(real.steps)} - {*names(plan.steps_of(real, "atlas"))}
-    assert left_out and all("atlas" not in s.profiles for s in real.steps if s.notebook in left_out)
-
-
 def test_a_papers_name_leaves_out_what_the_profile_lacks(changed):
     whole = changed(profiles=["smoke"])
     of = lambda name, profile: plan.matching(whole, [name], profile)
@@ -192,12 +184,6 @@ def test_mistakes_in_the_file(tmp_path, text, message):
         plan.read(file)
     with pytest.raises(ProbeError, match="cannot read the plan"):
         plan.read(Path(tmp_path, "none.yaml"))
-
-
-def test_a_copy_that_jupyter_keeps_is_no_notebook_to_choose(make_plan):
-    cells = {"a": [PROFILE], ".ipynb_checkpoints/a-checkpoint": [PROFILE]}
-    with pytest.raises(ProbeError, match=r"'aa'.* Known: a\.$"):
-        plan.read(make_plan(cells, [{"notebook": "aa"}]))
 
 
 def declared(make_plan, source):

@@ -1,6 +1,5 @@
 """What a run needs, read off its plan."""
 
-import json
 import re
 
 import pytest
@@ -45,24 +44,6 @@ def test_a_config_is_preferred_to_a_name(tmp_path, monkeypatch, fetched):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     expected = sum(p.numel() for p in hf.T5ForConditionalGeneration(config).parameters())
     assert preflight.parameters(name if fetched else str(commit)) == expected
-
-
-OWN_CODE = {"AutoConfig": "code.Config", "AutoModelForCausalLM": "code.Model"}
-
-
-@pytest.mark.parametrize(
-    "config",
-    [
-        {"model_type": "deberta", "vocab_size": 50},  # an encoder
-        {"model_type": "mine", "auto_map": OWN_CODE},
-        {"model_type": "nobody's"},
-    ],
-)
-def test_a_config_of_no_language_model_gives_no_size(tmp_path, config, monkeypatch):
-    # to code that is not here, transformers would ask on the screen
-    monkeypatch.setattr("builtins.input", lambda *_: "y")
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    assert preflight.parameters(str(tmp_path)) is None
 
 
 CHAT = "gpt-4o@http://127.0.0.1"

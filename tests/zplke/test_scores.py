@@ -130,21 +130,6 @@ def test_an_incorrect_example_is_right_by_no_other_fact_either():
         assert right.issuperset(zip(examples["subject"], examples["object"], strict=True))
 
 
-def test_the_inputs_of_section_4_1(capitals):
-    """Text is generated after one draw of lists and one few-shot prompt, and after every prompt."""
-    asked, pool = capitals
-    examples = scores.shared_examples(asked, pool, (), 5, 2)
-    frame = scores.five_ways(asked, examples)
-    counts = frame.groupby("method")["generated"].agg(["size", "sum"])
-    assert counts.loc["ZP-LKE"].tolist() == [12, 6] and counts.loc["few-shot HGP"].tolist() == [
-        18,
-        6,
-    ]
-    assert (counts.loc["HGP"] == 18).all() and frame["prompt"].is_unique
-    between = scores.separated(asked, examples[examples["seed"] == 0])["between"]
-    assert (between == "a blank").sum() == 6 and "HGP: is" not in set(between)
-
-
 def test_options_hold_the_right_object_once(capitals):
     asked, _ = capitals
     options = prompts.options(asked)
@@ -159,15 +144,6 @@ def test_options_hold_the_right_object_once(capitals):
         ProbeError, match=r"gold object .* among the wrong options \(6 such facts\)"
     ):
         prompts.options(facts.Facts(**vars(asked) | {"distractors": broken}))
-
-
-def test_a_base_is_named_or_guessed_and_described():
-    base_of = scores.bases(["m", "n"], ["m-it", "x=n", "z-it"])
-    assert base_of == {"m-it": "m", "x": "n", "z-it": ""}
-    models = {name: SimpleNamespace(n_parameters=5, context=9) for name in ("atlas-a-1m", "x")}
-    table = scores.describe(models, base_of)
-    assert table["kind"].tolist() == ["base", "fine-tuned"] and table["base"].tolist() == ["", "n"]
-    assert table["family"].tolist() == ["atlas-a", "x"]
 
 
 # ---- with real models

@@ -2,23 +2,15 @@
 
 import numpy as np
 import pytest
-import transformers as hf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probelib import lm
 from probelib.errors import ProbeError
-from probelib.lm.decode.labels import LATER, WAVE, Labels
-from tests.lm import tiny
+from probelib.lm.decode.labels import Labels
 
 PROMPT = "What is the capital of France?"
 WORDS = "Paris,Lima,Oslo,Rome,Nice,Peru,Par,Lim,a,s,Norway,Berlin,is,the,cities"
 WORDS = WORDS.split(",")  # some are beginnings of others
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    return lm.load(tiny.folder(tmp_path_factory.mktemp("neox")))
 
 
 def some(count: int, seed: int = 0, aliases: int = 2) -> dict[str, list[str]]:
@@ -62,27 +54,6 @@ def test_best_first_is_brute_force(model, seed, count, n, aliases):
     assert ties or found["candidate"].tolist() == best or last
 
 
-def test_growing_waves_find_the_same_and_forward_a_part_of_the_trie(model, monkeypatch):
-    """Waves of one size forward the least; growing ones a quarter more at most."""
-    candidates = some(3000, seed=5, aliases=1)
-    few = model.top_continuations(PROMPT, candidates, 10).attrs["cost"]
-    assert few["forwarded_tokens"] < 0.5 * few["trie_tokens"]
-    growing = model.top_continuations(PROMPT, candidates, 1000)
-    monkeypatch.setattr("probelib.lm.decode.labels.LATER", 10**9)
-    constant = model.top_continuations(PROMPT, candidates, 1000)
-    assert growing["candidate"].tolist() == constant["candidate"].tolist()
-    assert np.array_equal(growing["logprob"], constant["logprob"])
-    least, many = constant["forwarded_tokens"][0], growing["forwarded_tokens"][0]
-    assert 2 * WAVE < least <= many <= least * (1 + 1 / LATER) + WAVE
-    assert growing.attrs["cost"]["forwards"] < constant.attrs["cost"]["forwards"]
-
-
-def test_trie_tokens_are_the_distinct_prefixes(model):
-    trie = Labels(model, some(50, 1))
-    rows = [[token for token in row if token != -1] for row in trie.ids.tolist()]
-    assert trie.nodes() == len({tuple(row[: i + 1]) for row in rows for i in range(len(row))})
-
-
 def test_a_wide_beam_is_exact_and_a_narrow_one_may_miss(model):
     labels = some(40, 5, aliases=1)
     _, totals = brute_force(model, labels, 40)
@@ -110,10 +81,8 @@ def test_several_prompts_are_searched_as_one(model):
         assert own["forwarded_tokens"].tolist() == alone["forwarded_tokens"].tolist()
 
 
-def test_fewer_candidates_than_wanted_and_encoder_decoders(tmp_path):
-    size = len(tiny.tokenizer())
-    config = hf.T5Config(**tiny.T5 | {"vocab_size": size}, eos_token_id=1, pad_token_id=0)
-    t5, labels = lm.load(tiny.folder(tmp_path, config)), some(5, 2)
+def test_fewer_candidates_than_wanted_and_encoder_decoders(t5):
+    labels = some(5, 2)
     found = t5.top_continuations(PROMPT, labels, 10)
     assert found["logprob"].tolist() == pytest.approx(brute_force(t5, labels, 5)[1], abs=1e-4)
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from probelib.lm.decode import shared_cache
 from probelib.lm.decode.generation import beam_search, generate_ids
-from probelib.lm.decode.shared_cache import SharedCache, _groups
+from probelib.lm.decode.shared_cache import SharedCache
 from probelib.lm.tree import Tree
 from tests.lm import tiny
 
@@ -109,19 +108,6 @@ def test_ends_crowd_no_beam_out():
         assert [tokens for tokens, _ in end.value] == [[5, 0], [6, 12, 22]]
 
 
-def test_groups_keep_shared_beginnings_together_and_caches_small():
-    asked = prompts()
-    groups = _groups(asked, rows=3, new=5, keys=60)
-    assert sorted(p for group in groups for p in group) == list(range(len(asked)))
-    assert max(map(len, groups)) <= 3
-    for group in groups:
-        assert len(group) == 1 or len(Tree([asked[p] for p in group])) + 5 * len(group) <= 60
-    assert _groups(asked, rows=9, new=1, keys=1000) == [
-        sorted(range(len(asked)), key=lambda p: (asked[p], p))
-    ]
-    assert _groups([[1] * 100], rows=3, new=5, keys=60) == [[0]]  # too long for any: alone
-
-
 def test_a_row_grows_anywhere():
     """A token behind an inner one of another branch: the same log-probs as its own sequence."""
     model = tiny.build(tiny.DECODERS["llama"]())
@@ -133,20 +119,3 @@ def test_a_row_grows_anywhere():
             alone = torch.log_softmax(model(torch.tensor([sequence])).logits[0, -1], -1)
         assert torch.allclose(ours, alone, atol=1e-4)
     assert row.depth == [0, 1, 2, 1, 2, 3, 0] and row.forwards == 3
-
-
-def test_a_forward_gets_only_the_keys_that_its_tokens_see(monkeypatch):
-    keys = []
-    real = shared_cache.forward_packed
-    spy = lambda model, cache, tokens, depth, *rest: (
-        keys.append(depth.tolist()) or real(model, cache, tokens, depth, *rest)
-    )
-    monkeypatch.setattr(shared_cache, "forward_packed", spy)
-    row = SharedCache(tiny.build(tiny.DECODERS["llama"]()))
-    row.prefill([[5, 6], [7, 8, 9]], budget=9)  # positions 0, 1 and 2, 3, 4
-    row.extend([10, 11, 12], [1, 1, 4], [0])  # positions 5, 6, 7: after both prompts
-    row.extend([13, 14], [6, 6], [0])  # after 5 6 11
-    assert keys[1:] == [
-        [0, 1, 0, 1, 2, 2, 2, 3],
-        [0, 1, 2, 3, 3],
-    ]  # depths: ancestors, then the tokens

@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from probelib import lm
-from probelib.lm.internals.gradients import by_word
 from tests.lm import tiny
 
 PROMPT = "Paris. What is the capital of France?"
@@ -37,14 +36,6 @@ def test_the_target_is_what_the_model_would_generate():
     text, logprob = model.generate([PROMPT], max_new_tokens=1)[["text", "logprob"]].iloc[0]
     assert frame.attrs["target_text"] == text
     assert frame.attrs["probability"] == pytest.approx(np.exp(logprob), rel=1e-4)
-
-
-def test_words_are_sums_of_their_tokens_and_leave_special_ones_out(models):
-    frame = models["llama"].integrated_gradients(PROMPT, steps=10)
-    words = by_word(frame, PROMPT)
-    assert words["word"].tolist() == PROMPT.split() and frame["word"][0] == -1
-    assert words["score"].sum() == pytest.approx(1)
-    assert words["signed"].sum() == pytest.approx(frame["signed"][1:].sum())
 
 
 def test_a_token_that_is_the_baseline_gets_nothing(models):

@@ -6,7 +6,6 @@ import torch
 import transformers as hf
 
 from probelib import lm
-from probelib.errors import ProbeError
 from probelib.lm.internals import states
 from tests.lm import tiny
 
@@ -28,12 +27,6 @@ def load(path, config):
 @pytest.fixture(scope="module", params=["gpt_neox", "llama", "gemma2_window", "bloom", "opt"])
 def model(request, tmp_path_factory):
     return load(tmp_path_factory.mktemp(request.param), tiny.DECODERS[request.param]())
-
-
-@pytest.fixture(scope="module")
-def t5(tmp_path_factory):
-    config = hf.T5Config(**tiny.T5, eos_token_id=1, pad_token_id=0)
-    return load(tmp_path_factory.mktemp("t5"), config)
 
 
 def naive(model, text, prefix="", layer=-1, soft=None):
@@ -108,35 +101,3 @@ def test_empty_texts_and_layers_of_another_width(tmp_path):
     assert padded == pytest.approx(shared, abs=1e-4)
     assert one.hidden_states([INSTRUCTION])[0][0] == pytest.approx(shared[0], abs=1e-4)
     assert one.hidden_states([])[0].shape == (0, 32)
-
-
-def test_bad_input_is_named(model, t5, tmp_path):
-    with pytest.raises(ProbeError, match="no token"):
-        model.hidden_states([""])
-    if model.context < 10**6:
-        with pytest.raises(ProbeError, match="at most"):
-            model.hidden_states(["Paris " * 200])
-    with pytest.raises(ProbeError, match="decoder-only"):
-        t5.hidden_states(TEXTS, soft_prompt=torch.zeros(1, 64))
-
-
-def test_a_family_with_several_states_per_token_is_refused(tmp_path):
-    kinds = ["sliding_attention", "full_attention"]
-    own = {"layer_types": kinds, "num_kv_shared_layers": 0, "head_dim": 16, "altup_num_inputs": 2}
-    own |= {"hidden_size_per_layer_input": 16, "laurel_rank": 8, "pad_token_id": 0}
-    own |= {
-        "activation_sparsity_pattern": [0.0, 0.0],
-        "vocab_size_per_layer_input": len(tiny.tokenizer()),
-    }
-    one = load(tmp_path, hf.Gemma3nTextConfig(**tiny.GROUPED, **own))
-    assert one.choose_path() == "tree"
-    with pytest.raises(ProbeError, match="not one per token"):
-        one.hidden_states(TEXTS, layer=1)
-
-
-def test_batches_are_of_similar_length_and_hold_every_text_once():
-    lengths = [7, 3, 9, 3, 20, 1]
-    batches = states._batches(lengths, 18, 0, 10**6)
-    assert sorted(i for batch in batches for i in batch) == list(range(6))
-    assert all(len(b) * max(lengths[i] for i in b) <= 18 or len(b) == 1 for b in batches)
-    assert [len(batch) for batch in states._batches([2] * 6, 100, past=8, keys=20)] == [2, 2, 2]
