@@ -7,7 +7,6 @@ import ast
 import graphlib
 from collections import defaultdict
 from functools import cache
-from typing import NamedTuple
 
 import pytest
 
@@ -48,12 +47,6 @@ MODULES = {
 }
 
 
-class Import(NamedTuple):
-    module: str
-    target: str  # a module of probelib, or a library
-    late: bool  # inside a function
-
-
 @cache
 def sources() -> dict[str, ast.Module]:
     """All modules of the library by their dotted name."""
@@ -67,33 +60,26 @@ def sources() -> dict[str, ast.Module]:
 
 
 @cache
-def imports() -> list[Import]:
-    """All imports but those for type checkers only."""
+def imports() -> list[tuple[str, str]]:
+    """(module, imported module of probelib), imports inside functions included; but not those for
+    type checkers only."""
     found = []
 
-    def visit(module: str, node: ast.AST, late: bool) -> None:
+    def visit(module: str, node: ast.AST) -> None:
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             return
         if isinstance(node, ast.Import):
-            found.extend(Import(module, name.name, late) for name in node.names)
+            found.extend((module, name.name) for name in node.names)
         elif isinstance(node, ast.ImportFrom):
             for name in node.names:
                 below = f"{node.module}.{name.name}"
-                found.append(Import(module, below if below in sources() else node.module, late))
+                found.append((module, below if below in sources() else node.module))
         for child in ast.iter_child_nodes(node):
-            visit(
-                module,
-                child,
-                late or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)),
-            )
+            visit(module, child)
 
     for module, tree in sources().items():
-        visit(module, tree, late=False)
-    return found
-
-
-def own() -> list[Import]:
-    return [each for each in imports() if each.target.split(".")[0] == "probelib"]
+        visit(module, tree)
+    return [pair for pair in found if pair[1].split(".")[0] == "probelib"]
 
 
 def package(module: str) -> str:
@@ -109,7 +95,7 @@ def purpose(module: str) -> str:
 def test_imports_follow_the_order_of_the_packages():
     wrong = {
         f"{module} -> {target}"
-        for module, target, _ in own()
+        for module, target in imports()
         if package(module) not in ("", package(target))
         and package(target)
         and package(target) not in ALLOWED[package(module)]
@@ -121,7 +107,7 @@ def test_modules_of_a_paper_keep_to_their_purpose():
     """Measures are pure, artifacts never touch a model."""
     wrong = {
         f"{module} -> {target}"
-        for module, target, _ in own()
+        for module, target in imports()
         if package(module) in PAPERS and package(target) != package(module)
         if package(target) not in MODULES.get(purpose(module), {package(target)})
     }
@@ -132,7 +118,7 @@ def test_no_cycles():
     """Of imports between modules, those in functions included. A package's __init__ counts only
     where it is imported itself."""
     edges = defaultdict(set)
-    for module, target, _ in own():
+    for module, target in imports():
         if module != target:
             edges[module].add(target)
     tuple(

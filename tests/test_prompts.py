@@ -40,10 +40,6 @@ def test_without_a_wrong_object_nothing_interferes(haiti):
         prompts.with_contexts(replace(haiti, distractors=haiti.distractors.iloc[:0]))
 
 
-def test_the_gold_object_is_the_candidate(haiti):
-    assert prompts.gold(haiti).values.tolist() == [["P37:Haiti:French", "French", "French"]]
-
-
 def test_a_role_that_is_not_there(haiti):
     with pytest.raises(ProbeError, match="no cloze template for P37; available roles: question"):
         prompts.paraphrases(haiti, "cloze")
@@ -69,11 +65,6 @@ def test_fact_checks_show_the_object_and_every_distractor(haiti):
     assert text[1, "true"].startswith("Statement: ") and "French" in text[1, "true"]
     assert text[1, "true"].endswith(". The statement is True or False?")
     assert "Irish" in text[2, "false3"] and "French" not in text[2, "false3"]
-
-
-def test_the_full_grid_has_every_frame_after_the_object(haiti):
-    assert (prompts.with_contexts(haiti)["context"] == "positive").sum() == 1
-    assert (prompts.with_contexts(haiti, full=True)["context"] == "positive").sum() == 2
 
 
 def test_a_name_is_never_taken_for_a_slot():

@@ -122,13 +122,3 @@ def test_without_ties_a_cut_does_not_contradict_what_was_cut():
         measures.ordered_alike(wide, ties).loc["cut"].tolist() for ties in (True, False)
     )
     assert with_ties == pytest.approx([5 / 6, 5 / 6, 1 / 6]) and without == [1, 1, 0]
-
-
-def test_replicates_of_agreement_by_hand():
-    """x and y order 5 of 6 pairs alike; a draw of the first two rows alone has one pair, ordered
-    alike."""
-    pair, weight = (
-        np.array([[1.0, 1], [2, 2], [3, 4], [4, 3]]),
-        np.array([[1, 1, 0, 0], [0, 0, 2, 1], [1, 1, 1, 1]]),
-    )
-    assert measures._alike_draws(pair, weight).round(3).tolist() == [1, 0, 0.833]

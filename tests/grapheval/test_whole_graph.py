@@ -10,7 +10,7 @@ import pytest
 from probelib import lm
 from probelib.errors import ProbeError
 from probelib.facts.graphs.graph import SLOTS, Graph, make_table
-from probelib.grapheval import judge, measures, scores, whole_graph
+from probelib.grapheval import judge, scores, whole_graph
 from tests.facts.samples import synthetic
 
 NAMES = ["AC/DC", "Beyoncé", "100% [Y] {tail}", "<http://www.u2.com/>", "東京"]
@@ -97,26 +97,6 @@ def test_what_is_deprecated_or_over_is_neither_true_nor_false():
     said = whole_graph.sample_statements(one, 2, n_corrupted=20)
     assert set(said["text"][said["true"]]) == {texts[0], texts[3]} and len(said) > 10
     assert not set(said["text"][~said["true"]]) & set(texts)
-
-
-def test_parts_hold_the_triples_and_false_ones(reader, tmp_path):
-    one = whole_graph.verbalize(synthetic(200, seed=1), NONE, "[X] {relation} [Y]")
-    judges = {"a": trained(reader), "b": trained(reader, 1)}
-    readers = dict.fromkeys(judges, reader)
-    runs = whole_graph.judge_graph(readers, judges, one, tmp_path, n_corrupted=2, size=64)
-    parts = runs["a"]
-    assert [int(part.path.stem.split("-")[1]) for part in parts] == [64, 128, 192, 200]
-    said = whole_graph.graph_answers({"a": parts})
-    assert said["negative"].value_counts().to_dict() == {0: 200, 1: 200, 2: 200}
-    assert (said.query("negative == 0")["triple"] == np.arange(200)).all()
-    assert said["probability"].min() >= 1 / 3 and set(said.query("negative > 0")["slot"]) == {
-        0,
-        1,
-        2,
-    }
-    scored = measures.score_triples(whole_graph.graph_answers({"b": parts}))
-    assert (scored["relation"].to_numpy() == one.graph.relation).all()
-    assert sum(part.record()["cost"]["statements"] for part in parts) == 600
 
 
 def test_an_answer_is_the_judges_of_the_plain_state(reader, tmp_path):

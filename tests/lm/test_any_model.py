@@ -27,13 +27,9 @@ def folder(tmp_path_factory):
 
 
 def by_hand(hf_model, tokenizer) -> float:
-    """Sum of log P of the answer's tokens: one plain forward of transformers."""
-    prompt, answer = (
-        tokenizer(text, add_special_tokens=False)["input_ids"] for text in (PROMPT, ANSWER)
-    )
-    with torch.inference_mode():
-        logits = hf_model(torch.tensor([prompt + answer])).logits[0].double().log_softmax(-1)
-    return sum(logits[len(prompt) - 1 + n, token].item() for n, token in enumerate(answer))
+    """Sum of log P of the answer's tokens."""
+    ids = tokenizer([PROMPT, ANSWER], add_special_tokens=False)["input_ids"]
+    return sum(tiny.by_hand(hf_model, *ids))
 
 
 def score(model) -> float:
@@ -278,9 +274,7 @@ def test_sentencepiece_continuations_behind_a_bracket_and_a_line_break():
         assert before + ids == tokenizer.encode(f"{prompt}Paris", add_special_tokens=False)
         assert tokenizer.convert_ids_to_tokens(ids)[0][0] == "P"
         row = model.logprobs(prompt, "Paris")
-        with torch.inference_mode():
-            logits = model.hf_model(torch.tensor([before + ids])).logits[0].double().log_softmax(-1)
-        expected = sum(logits[len(before) - 1 + n, token].item() for n, token in enumerate(ids))
+        expected = sum(tiny.by_hand(model.hf_model, before, ids))
         assert (
             row["logprob"][0] == pytest.approx(expected, abs=1e-4) and row["note"][0] != "boundary"
         )
@@ -347,13 +341,4 @@ def test_a_cache_that_changes_numbers_is_not_used(tmp_path):
     assert cost["forwarded_tokens"] == sum(
         len(before) + n for n in range(len(tokens))
     )  # the whole text at each step
-    with torch.inference_mode():
-        whole = (
-            hf_model(torch.tensor([before + tokens]))
-            .logits[0]
-            .double()
-            .log_softmax(-1)[len(before) - 1 :]
-        )
-    assert scores == pytest.approx(
-        [whole[n, token].item() for n, token in enumerate(tokens)], abs=1e-4
-    )
+    assert scores == pytest.approx(tiny.by_hand(hf_model, before, tokens), abs=1e-4)

@@ -327,18 +327,16 @@ def test_the_base_of_an_adapter_stands_beside_it(tmp_path, monkeypatch):
     tuned = peft.get_peft_model(base, peft.LoraConfig(r=2, target_modules=["q_proj"]))
     tuned.save_pretrained(tmp_path / "exp" / "adapter")
     file = tmp_path / "exp" / "adapter" / "adapter_config.json"
+    told = json.loads(file.read_text())
+    point = lambda base: file.write_text(json.dumps(told | {"base_model_name_or_path": base}))
     for name in ("base", "../base"):
-        file.write_text(
-            json.dumps(json.loads(file.read_text()) | {"base_model_name_or_path": name})
-        )
+        point(name)
         for place in ("exp", "elsewhere", "."):
             monkeypatch.chdir(tmp_path / place)
             assert lm.load(tmp_path / "exp" / "adapter").folder.resolve() == right.resolve()
     shutil.move(tmp_path / "exp" / "base", tmp_path / "exp" / "moved")
     monkeypatch.chdir(tmp_path / "elsewhere")
     for name in ("base", "../base"):
-        file.write_text(
-            json.dumps(json.loads(file.read_text()) | {"base_model_name_or_path": name})
-        )
+        point(name)
         with pytest.raises(ProbeError, match="neither beside the adapter nor a Hugging Face id"):
             lm.load(tmp_path / "exp" / "adapter")

@@ -143,20 +143,3 @@ def test_a_variant_says_how_prompts_are_put_and_at_which_precision():
     assert shots.identity() != bare.identity()
     with pytest.raises(ProbeError, match="did you mean shots or chat"):
         lm.short_names(["atlas-neox-0.15m"], format="shot")
-
-
-def test_display_names_of_folders_and_others(tmp_path):
-    """Matplotlib leaves names that begin with an underscore out of its legends."""
-    for place, name in (
-        ("mine/_runs/_last/checkpoint-1", "mine/_runs/_last/checkpoint-1"),
-        ("models--EleutherAI--pythia-70m/snapshots/a39f36b", "EleutherAI/pythia-70m"),
-    ):
-        folder = str(tiny.folder(tmp_path / place))
-        assert lm.short_names(folder) == name == lm.load(folder).name
-        assert lm.short_names(name) == name  # a cell may run twice
-    for name in ("atlas-neox-2.4m", "EleutherAI/pythia-160m", "gpt@http://x/v1", "", None, []):
-        assert lm.short_names(name) == name
-    models, tuned = ["a", "b", "c-chat"], ["a-it", "x=b", "y=b", "z-it", "c-chat"]
-    pairs = [("a-it", "a"), ("x", "b"), ("y", "b")]  # none is its own base
-    assert partners.pairs_with_base(models, tuned) == pairs
-    assert [partners.tuned_of(name, tuned) for name in models] == ["a-it", "x", None]

@@ -2,9 +2,10 @@
 the answer against one naked forward of the joined token ids."""
 
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.lm import tiny
 
 
 def ids(model, text: str) -> list[int]:
@@ -12,13 +13,7 @@ def ids(model, text: str) -> list[int]:
 
 
 def by_hand(model, prompt: str, answer: str) -> list[float]:
-    """log P of each token of ``answer``: one sequence, no padding, no cache."""
-    context, scored = ids(model, prompt), ids(model, answer)
-    with torch.inference_mode():
-        logits = torch.log_softmax(
-            model.hf_model(torch.tensor([context + scored])).logits[0].double(), -1
-        )
-    return [logits[len(context) - 1 + l, token].item() for l, token in enumerate(scored)]
+    return tiny.by_hand(model.hf_model, ids(model, prompt), ids(model, answer))
 
 
 def test_one_text_split_in_two_places_is_two_questions(model):

@@ -262,16 +262,6 @@ def test_a_template_without_an_end_and_a_regex_that_panics_are_errors(monkeypatc
         tokens_of(raw).prompts(["x" * 60])
 
 
-def test_a_turn_after_a_system_turn_and_examples_is_the_templates():
-    tokens = tokens_of(bpe(), CHATML)
-    turn = text.user_turn(tokens, "Peru?", "Be brief.", [("Rome?", "Italy")])
-    assert turn == (
-        "<|start|>system\nBe brief.<|end|>\n<|start|>user\nRome?<|end|>\n"
-        "<|start|>assistant\nItaly<|end|>\n<|start|>user\nPeru?<|end|>\n<|start|>assistant\n"
-    )
-    assert tokens.prompts([turn]) == [tokens.tokenizer(turn)["input_ids"]]
-
-
 @pytest.mark.parametrize(
     ("template", "words"),
     [

@@ -84,14 +84,9 @@ def test_plain_equals_one_naked_forward():
     contexts, branches = requests()
     plain, _, _ = score_plain(model, contexts, branches)
     for (context, tokens), scores in zip(branches, plain, strict=True):
-        ids = contexts[context] + list(tokens[:-1])
-        with torch.inference_mode():
-            logits = torch.log_softmax(model(torch.tensor([ids])).logits[0].double(), -1)
-        for l, token in enumerate(tokens):
-            if token >= 0:
-                assert scores[l] == pytest.approx(
-                    logits[len(contexts[context]) - 1 + l, token].item(), abs=1e-5
-                )
+        real = [token for token in tokens if token >= 0]  # -1: any
+        expected = tiny.by_hand(model, contexts[context], real)
+        assert scores[: len(real)].tolist() == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize("family", tiny.SOME_DECODERS)
@@ -128,19 +123,6 @@ def test_attention_in_parts_changes_nothing(family, monkeypatch):
     assert largest_difference(inside, score_plain(model, contexts, branches)[0]) <= TOLERANCE
 
 
-@pytest.mark.parametrize(("n", "how"), [(127, "sdpa"), (128, "parts")])
-def test_a_short_row_keeps_attention_whole(n, how):
-    """Behind 1,000 cached keys of other branches; parts would cost a search more than they save."""
-    from probelib.lm.internals import cpu
-
-    model = tiny.build(tiny.DECODERS["llama"]())
-    sees = torch.cat(
-        [torch.zeros(n, 1000, dtype=torch.bool), torch.eye(n, dtype=torch.bool)], dim=1
-    )
-    with cpu.attention_in_parts(model, sees):
-        assert model.config._attn_implementation == how
-
-
 @pytest.mark.filterwarnings("ignore:.*is scored on the path")
 @pytest.mark.parametrize("family", tiny.OWN_LAYERS)
 def test_families_that_count_places_themselves_leave_the_tree(family):
@@ -157,10 +139,7 @@ def test_families_that_count_places_themselves_leave_the_tree(family):
     ids = model.tokens.prompts([prompt])[0]
     for answer, score in zip(answers, found, strict=True):
         rest = list(model.tokens.continuation(answer))
-        with torch.inference_mode():
-            logits = hf_model(torch.tensor([ids + rest]), use_cache=False).logits[0].log_softmax(-1)
-        by_hand = sum(logits[len(ids) - 1 + n, token].item() for n, token in enumerate(rest))
-        assert score == pytest.approx(by_hand, abs=1e-4)
+        assert score == pytest.approx(sum(tiny.by_hand(hf_model, ids, rest)), abs=1e-4)
 
 
 def test_order_and_duplicates_change_no_bit():
@@ -188,32 +167,6 @@ def test_any_requests_any_budget(pairs, budget):
 
 
 MODEL = tiny.build(tiny.DECODERS["gpt_neox"]())
-
-
-def test_a_tree_by_hand():
-    chain = Tree([[7, 8]], [(0, (9, 4))])  # 4 is only predicted
-    assert [x.tolist() for x in (chain.token, chain.depth, chain.end)] == [
-        [7, 8, 9],
-        [0, 1, 2],
-        [3, 3, 3],
-    ]
-    assert chain.ends.tolist() == [1] and chain.predicting.tolist() == [1, 2]
-    # contexts out of order, one that begins like another, one twice; a branch that goes the way of
-    # a longer context
-    tree = Tree(
-        [[7, 8], [5], [7], [7, 8]],
-        [(2, (8, 9, 1)), (0, (9, 2)), (1, (3,)), (3, (6, 3, -1)), (0, ())],
-    )
-    assert tree.token.tolist() == [5, 7, 8, 6, 3, 9] and tree.depth.tolist() == [0, 0, 1, 2, 3, 2]
-    assert tree.end.tolist() == [1, 6, 6, 5, 5, 6] and tree.ends.tolist() == [2, 0, 1, 2]
-    assert [x.tolist() for x in tree.by_branch(tree.predicting)] == [
-        [1, 2, 5],
-        [2, 5],
-        [0],
-        [2, 3, 4],
-        [],
-    ]
-    assert tree.ancestor(np.array([5, 4, 4]), np.array([0, 2, 3])).tolist() == [1, 3, 4]
 
 
 @settings(max_examples=50, deadline=None)

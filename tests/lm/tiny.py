@@ -99,6 +99,14 @@ def build(config, seed: int = 0):
     return model.eval()
 
 
+def by_hand(hf_model, context: list[int], answer: list[int]) -> list[float]:
+    """log P of each token of ``answer``: one forward of one sequence, no padding, no cache."""
+    ids = torch.tensor([[*context, *answer]])
+    with torch.inference_mode():
+        logits = hf_model(ids, use_cache=False).logits[0].double().log_softmax(-1)
+    return [logits[len(context) - 1 + n, token].item() for n, token in enumerate(answer)]
+
+
 TEXTS = [
     "What is the capital of France? Paris.",
     "What is the capital of Spain? Madrid.",

@@ -1,5 +1,4 @@
-"""The bibliography and CITATION.cff say the same of the four papers, and every measure names its
-paper."""
+"""The bibliography."""
 
 import re
 

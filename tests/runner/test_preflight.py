@@ -3,7 +3,6 @@
 import re
 
 import pytest
-import transformers as hf
 
 from probelib import ProbeError, lm
 from probelib.lm import names
@@ -29,21 +28,6 @@ def test_parameters_of_a_name(name, expected):
 def test_a_shipped_model_is_measured(name):
     """Embeddings included, whatever the precision on disk."""
     assert preflight.parameters(name) == lm.load(name).hf_model.num_parameters()
-
-
-@pytest.mark.parametrize("fetched", [False, True])
-def test_a_config_is_preferred_to_a_name(tmp_path, monkeypatch, fetched):
-    """In a folder that has no weights (yet), or among files that were fetched before."""
-    name = "someone/tiny-7b"
-    assert preflight.parameters(name) == 7e9
-    commit = tmp_path / "models--someone--tiny-7b" / "snapshots" / "abc"
-    config = hf.T5Config(vocab_size=50, d_model=16, d_kv=4, d_ff=32, num_layers=2, num_heads=4)
-    config.save_pretrained(commit)
-    (commit.parents[1] / "refs").mkdir()
-    (commit.parents[1] / "refs" / "main").write_text("abc")
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    expected = sum(p.numel() for p in hf.T5ForConditionalGeneration(config).parameters())
-    assert preflight.parameters(name if fetched else str(commit)) == expected
 
 
 CHAT = "gpt-4o@http://127.0.0.1"

@@ -204,22 +204,6 @@ def test_each_input_of_table_1_is_held_against_the_correct_examples():
     assert table.loc[("prompted", "none"), "lost high"] > 0.1  # of eight facts
 
 
-def test_words_are_compared_with_the_blank_on_the_same_facts():
-    rows = [
-        (b, f"f{i}", right[i])
-        for b, right in (("a blank", "110"), ("words", "010"))
-        for i in range(3)
-    ]
-    measured = pd.DataFrame(rows, columns=["between", "fact", "right"])
-    measured = measured.assign(model="m", correct=measured["right"] == "1").sample(
-        frac=1, random_state=1
-    )
-    table = measures.by_separator(measured).set_index("between")
-    assert table["accuracy"].to_dict() == pytest.approx({"a blank": 2 / 3, "words": 1 / 3})
-    assert np.isnan(table.loc["a blank", "change"]) and table.loc["words", "lost"] == 1
-    assert table.loc["words", "change"] == pytest.approx(-1 / 3)
-
-
 # ---- curves, confidence, sequences
 
 

@@ -30,18 +30,6 @@ def brute_force(model, labels, n):
     return best, [totals[c] for c in best]
 
 
-def test_three_candidates_by_hand(model):
-    labels = {"Paris": [" Paris"], "Lima": [" Lima", " Peru"], "Rome": [" Rome"]}
-    rows = model.logprobs([PROMPT], [[" Paris", " Lima", " Peru", " Rome"]], end=True)
-    by_hand = (rows["logprob"] + rows["eos_logprob"]).to_numpy()
-    found = model.top_continuations(PROMPT, labels, 3).set_index("candidate")
-    lima = np.logaddexp(by_hand[1], by_hand[2])
-    assert found.loc["Lima", "logprob"] == pytest.approx(lima, abs=1e-4)
-    assert found.loc["Paris", "logprob"] == pytest.approx(by_hand[0], abs=1e-4)
-    assert found.loc["Lima", "label"] == (" Lima" if by_hand[1] > by_hand[2] else " Peru")
-    assert found["logprob"].is_monotonic_decreasing
-
-
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 60), st.integers(1, 12), st.integers(1, 4))
 def test_best_first_is_brute_force(model, seed, count, n, aliases):
