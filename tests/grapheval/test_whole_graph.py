@@ -81,21 +81,16 @@ def test_triples_that_cannot_be_said_are_named_and_counted():
     assert by_rule.coverage == 1 and by_rule.templates[1] == "The birth/place of [X] is [Y]."
 
 
-def test_what_is_deprecated_or_over_is_neither_true_nor_false():
-    """Wikidata's truthy statements are evaluated; no corruption is one of the others."""
-    columns = {"head": [0, 0, 0, 2, 3], "relation": [0] * 5, "tail": [1, 2, 3, 4, 4]}
-    columns |= {
-        "rank": ["preferred", "normal", "deprecated", "normal", "normal"],
-        "start": [""] * 5,
-    }
-    columns["end"] = ["", "", "", "", "1990"]
+def test_what_is_over_is_neither_true_nor_false():
+    columns = {"head": [0, 0, 2, 3], "relation": [0] * 4, "tail": [1, 2, 4, 4]}
+    columns |= {"start": [""] * 4, "end": ["", "", "", "1990"]}
     one = whole_graph.verbalize(replace(odd(), triples=make_table("triples", columns)), TEMPLATES)
     reasons = one.left_out.set_index("reason")["triples"].to_dict()
-    assert reasons == {"deprecated or outranked": 2, "holds no longer": 1}
-    assert one.coverage == pytest.approx(2 / 5) and list(one.graph.tail) == [1, 4]
+    assert reasons == {"holds no longer": 1}
+    assert one.coverage == pytest.approx(3 / 4) and list(one.graph.tail) == [1, 2, 4]
     texts = whole_graph.to_statements(one, pd.DataFrame(columns))
-    said = whole_graph.sample_statements(one, 2, n_corrupted=20)
-    assert set(said["text"][said["true"]]) == {texts[0], texts[3]} and len(said) > 10
+    said = whole_graph.sample_statements(one, 3, n_corrupted=20)
+    assert set(said["text"][said["true"]]) == set(texts[:3]) and len(said) > 10
     assert not set(said["text"][~said["true"]]) & set(texts)
 
 

@@ -1,0 +1,57 @@
+"""A real model and six facts of one's own, as a researcher runs them: every notebook that asks about
+single facts is filled, from their model and facts alone."""
+
+import re
+
+import pytest
+
+from probelib.errors import ProbeError
+from probelib.lm.gguf import gguf_file
+from probelib.runner import plan
+from tests.conftest import run
+
+pytestmark = pytest.mark.slow
+FACTS = """relation,relation_name,subject,object,aliases
+P36,capital,France,Paris,
+P36,capital,Japan,Tokyo,Tōkyō
+P17,country,Eiffel Tower,France,
+P17,country,Mount Fuji,Japan,
+drink,national drink,Scotland,whisky,Scotch|Scotch whisky
+drink,national drink,Mexico,tequila,
+"""
+TEMPLATES = """relation,template
+drink,What is the national drink of [X]?
+drink,Which drink is [X] known for?
+drink,The national drink of [X] is
+drink,[X] is known for its [Y].
+"""
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    """The folder of the facts; their relation "drink" is unknown to the atlas."""
+    try:
+        gguf_file("smollm2-135m")
+    except ProbeError as why:
+        pytest.skip(str(why))
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "facts.csv").write_text(FACTS, encoding="utf-8")
+    (folder / "facts.templates.csv").write_text(TEMPLATES, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("notebook", [
+    "monitor/sec3_instability", "monitor/sec4_anchors", "monitor/sec5_results",
+    "distractors/sec4_1_retrieval", "distractors/sec4_2_humans", "distractors/sec4_3_robustness",
+    "explore",
+])  # fmt: skip
+def test_every_artifact_is_about_the_own_model_alone(own, notebook):
+    given = ["--set", "data=table", f"folder={own / 'facts.csv'}"]
+    given += ["format=shots"] if notebook.startswith("monitor") else []
+    run(own, "--profile", "mine", "--only", notebook, "--models", "smollm2-135m", *given)
+    (step,) = [step for step in plan.read().steps if step.notebook == notebook]
+    for artifact in step.makes:
+        table = (own / "figures/mine" / artifact).with_suffix(".csv").read_text(encoding="utf-8")
+        assert table.count("\n") > 1 and "atlas-" not in table, artifact
+    page = (own / "runs/mine/report.html").read_text(encoding="utf-8")
+    assert not re.search(r">(nan|NaN|inf)<", page) and "This page failed" not in page
