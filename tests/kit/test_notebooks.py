@@ -16,7 +16,7 @@ import pytest
 import transformers as hf
 from IPython import display
 
-from probelib import facts, lm, paths
+from probelib import lm, paths
 from probelib.paths import NOTEBOOKS
 from probelib.runner import plan
 from tests.bench.campaign import scores_and_figures
@@ -144,22 +144,18 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-def own_data(data: str, fktc: Path, folder: Path) -> Path:
-    """Real facts: FKTC as released, or three columns with the same facts; "hostile": with the
-    labels of ``HOSTILE``, each with a number."""
-    if data == "fktc":
-        return fktc
+def hostile_table(fktc: Path, folder: Path) -> Path:
+    """Three columns with facts of FKTC; each label one of ``HOSTILE`` with a number."""
     rows = []
     for relation in ("P19", "P176", "P364"):
         for line in (fktc / f"{relation}-subclass.json").read_text().splitlines()[1:300]:
             row = json.loads(line)
             rows.append((row["subject"].strip(), relation, row["object"].strip()))
     table = pd.DataFrame(rows, columns=["subject", "relation", "object"]).drop_duplicates()
-    if data == "hostile":
-        texts = pd.unique(table[["subject", "object"]].to_numpy().ravel())
-        label = {text: f"{HOSTILE[n % len(HOSTILE)]} {n}" for n, text in enumerate(texts)}
-        for side in ("subject", "object"):
-            table[side] = table[side].map(label)
+    texts = pd.unique(table[["subject", "object"]].to_numpy().ravel())
+    label = {text: f"{HOSTILE[n % len(HOSTILE)]} {n}" for n, text in enumerate(texts)}
+    for side in ("subject", "object"):
+        table[side] = table[side].map(label)
     table.to_csv(folder / "mine.csv", index=False)
     return folder / "mine.csv"
 
@@ -178,10 +174,9 @@ TAKES_DATA = pytest.mark.parametrize(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("data", ["fktc", "table"])
 @TAKES_DATA
-def test_every_notebook_runs_on_facts_of_ones_own(cells, tmp_path, fktc, data, name):
-    run_on_own_data(cells, name, data, own_data(data, fktc, tmp_path))
+def test_every_notebook_runs_on_facts_of_ones_own(cells, fktc, name):
+    run_on_own_data(cells, name, "fktc", fktc)
 
 
 @pytest.mark.slow
@@ -195,7 +190,7 @@ def test_hostile_labels_are_shown_as_text(cells, tmp_path, fktc, monkeypatch, na
     )
     monkeypatch.setattr(display, "display", keep)
     monkeypatch.setattr(socket.socket, "connect", lambda *to: pytest.fail(f"a request to {to[1:]}"))
-    run_on_own_data(cells, name, "table", own_data("hostile", fktc, tmp_path))
+    run_on_own_data(cells, name, "table", hostile_table(fktc, tmp_path))
     pages = [path.read_text() for path in (tmp_path / "figures").rglob("*.html")]
     pages += [data["text/html"] for data in shown if "text/html" in data]
     sentences = [data["text/markdown"] for data in shown if "text/markdown" in data]
@@ -235,29 +230,3 @@ def test_the_small_plan_runs_on_folders_of_its_architectures(tmp_path, folders):
     there = str(Path(folders[0]).parent).encode()  # where they lie is nobody's business
     assert not [file for file in made.parent.rglob("*.*") if there in file.read_bytes()]
     assert not (made / "ground_truth.json").exists()
-
-
-@pytest.mark.slow
-def test_a_users_facts_run_with_their_templates(tmp_path):
-    """A table of which the atlas knows one relation; those that a plan names are not asked for."""
-    now = facts.current(facts.atlas())
-    rows = []
-    for known, called in (("P36", "P36"), ("P17", "lies in")):
-        own = facts.choose(now, [known]).facts.head(70)
-        rows += zip(
-            now.label(own["subject"]), [called] * len(own), now.label(own["object"]), strict=True
-        )
-    pd.DataFrame(rows, columns=["subject", "relation", "object"]).to_csv(
-        tmp_path / "mine.csv", index=False
-    )
-    questions = ["Which country is [X] in?", "In what country does [X] lie?"]
-    templates = [*questions, "[X] lies in [Y].", "The country of [X] is [Y]."]
-    table = pd.DataFrame({"relation": "lies in", "template": templates})
-    table.to_csv(tmp_path / "mine.templates.csv", index=False)
-    chosen = ["explore", "monitor/sec3_instability", "zplke/sec3_design", "zplke/sec4_2_models"]
-    chosen += ["distractors/sec4_1_retrieval"]
-    said = run(tmp_path / "out", "--only", *chosen, "--models", "atlas-neox-0.15m", "--set", "data=table",
-               f"folder={tmp_path / 'mine.csv'}", "n_facts=4")  # fmt: skip
-    assert all(f"ok         {name}" in said for name in chosen)
-    table = pd.read_csv(tmp_path / "out" / "figures" / "smoke" / "zplke" / "table9.csv")
-    assert set(table["name"]) == {"capital", "lies in"}

@@ -18,7 +18,7 @@ from probelib.organisms import corpus, family, rows, taught, train
 
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory):
-    """(folder, parts): the first 21 steps of the smallest organism; what it was made of, which
+    """(folder, parts): the first 11 steps of the smallest organism; what it was made of, which
     every run makes alike."""
     out, parts = tmp_path_factory.mktemp("begun"), {}
 
@@ -31,7 +31,7 @@ def begun(tmp_path_factory):
         patch.setattr(train, "RUNS", out / "runs")
         for module, name in MADE:
             patch.setattr(module, name, kept(name, getattr(module, name)))
-        return train.train("atlas-neox-0.15m", out / "whole", steps=21), parts
+        return train.train("atlas-neox-0.15m", out / "whole", steps=11), parts
 
 
 # a dozen seconds a run
@@ -58,9 +58,9 @@ def test_a_stopped_training_goes_on_to_the_same_bytes(begun, tmp_path, monkeypat
         patch.setattr(Path, "unlink", lambda *_, **__: None)  # the state stays, as after a kill
         with pytest.raises(KeyboardInterrupt):
             train.train("atlas-neox-0.15m", tmp_path / "stopped", steps=7)
-    resumed = train.train("atlas-neox-0.15m", tmp_path / "resumed", steps=21)
-    assert len(steps) == 7 + 21 - 6
-    assert json.loads((resumed / "training.json").read_text())["seconds"] == 210
+    resumed = train.train("atlas-neox-0.15m", tmp_path / "resumed", steps=11)
+    assert len(steps) == 7 + 11 - 6
+    assert json.loads((resumed / "training.json").read_text())["seconds"] == 110
     assert files.sha256(resumed / "model.safetensors") == files.sha256(whole / "model.safetensors")
     assert not list((tmp_path / "runs" / "training").glob("*.pt"))
 
@@ -72,8 +72,8 @@ def test_training_starts_again_the_same_way(begun):
     shipped = train.record("atlas-neox-0.15m")
     assert first["corpus"] == shipped["corpus"] and first["manifest"] == shipped["manifest"]
     # another CPU rounds otherwise
-    assert first["curve"] == pytest.approx(shipped["curve"][:3], abs=0.02)
-    assert first["curve"][2] < first["curve"][0]
+    assert first["curve"] == pytest.approx(shipped["curve"][:2], abs=0.02)
+    assert first["curve"][1] < first["curve"][0]
     loaded = lm.load(begun[0])
     assert loaded.logprobs(["Paris"], [[" France"]])["logprob"][0] < 0
 
