@@ -24,7 +24,7 @@ ROOMS = {
     "organisms": 1588,
     "published": 56,
     "report": 1394,
-    "runner": 1635,
+    "runner": 1634,
     "zplke": 1545,
 }
 TESTS, BENCH = 14225, 1413
