@@ -72,7 +72,7 @@ LATE = {
     **dict.fromkeys(("hashlib", "importlib", "sys"), "of a function that runs in another process"),
     "pandas": "most of a second; the command line lists and checks a plan without it",
     **dict.fromkeys(
-        ("dask", "dask_jobqueue", "distributed", "gguf", "msgspec", "peft", "pyoxigraph"),
+        ("dask", "distributed", "gguf", "msgspec", "peft", "pyoxigraph"),
         "an extra, see pyproject.toml",
     ),
 }

@@ -31,7 +31,7 @@ examples:
   ./run_all.sh --dry-run                        show what would run, and why
   ./run_all.sh --only zplke --models EleutherAI/pythia-410m,mine=./my_model --quantize 8bit
   ./run_all.sh --only monitor --set data=table folder=my.csv columns=subject:s,relation:p,object:o
-  ./run_all.sh --profile paper --on slurm --cluster queue=gpu memory=64GiB     in batch jobs
+  ./run_all.sh --profile paper --on tcp://host:8786      on the workers of a Dask scheduler
 
 other commands:
   ./run_all.sh lab                              JupyterLab; exploring writes to figures/mine
@@ -47,7 +47,6 @@ Each run first deletes the previous products of its notebooks in figures/<profil
 leaves no products. A stopped run resumes with the same command.
 Exit code: 0 success, 1 a step failed, 2 the request or the plan is wrong, 130 stopped.
 """
-PAIRS = {"nargs": "+", "metavar": "NAME=VALUE", "default": []}
 YES = {"action": "store_true"}
 FLAGS: dict[str, tuple[dict, str]] = {
     "--profile": ({"metavar": "NAME"}, "models and number of facts: smoke, atlas, study, small, "
@@ -59,17 +58,14 @@ FLAGS: dict[str, tuple[dict, str]] = {
                  "Hugging Face ids, folders, NAME=any of these (shown as NAME). --set tuned=[C] "
                  "judge=D adds models of other roles"),
     "--quantize": ({"metavar": "BITS"}, "8bit or 4bit: load the models quantized"),
-    "--set": (PAIRS, "other parameters of the notebooks: numbers, true, false, null, [a, b] and "
+    "--set": ({"nargs": "+", "metavar": "NAME=VALUE", "default": []}, "other parameters of the notebooks: numbers, true, false, null, [a, b] and "
               "{a: 1} as in JSON (without quotes), everything else as text: data=fktc "
               "folder=../FKTC n_facts=50"),
     "--jobs": ({"metavar": "N", "type": int}, "notebooks at a time; default: the number of GPUs, "
-               "or 2 without GPUs, one per worker of a cluster, or 16 on a batch system"),
+               "or 2 without GPUs, or one per worker of a cluster"),
     "--force": (YES, "run the selected notebooks although up to date"),
     "--on": ({"metavar": "ENGINE", "default": "local"}, "where the notebooks run: `local` (here), "
-             "on the workers of a Dask scheduler (tcp://host:8786), or in jobs of `slurm`, `pbs`, "
-             "`lsf`, `sge`"),
-    "--cluster": (PAIRS, "resources of a batch system's jobs, as dask-jobqueue takes them: "
-                  "queue=gpu memory=64GiB cores=2 walltime=04:00:00 account=... interface=ib0"),
+             "or on the workers of a Dask scheduler (tcp://host:8786)"),
     "--list": (YES, "show the notebooks and the artifacts of each"),
     "--dry-run": (YES, "show what would run, and why; models and memory"),
     "--plan": ({"metavar": "FILE", "type": Path}, "another plan, with its notebooks beside it"),
@@ -139,8 +135,7 @@ async def _execute(
     if any(reasons.values()):
         for old in (report, paths.RUNS / profile / "verify.csv"):  # of the previous products
             old.unlink(missing_ok=True)
-        options = _assignments(args.cluster, "--cluster")
-        async with cluster.workers(args.on, args.jobs, options) as places:
+        async with cluster.workers(args.on, args.jobs) as places:
             outcomes = await steps.run_steps(profile, chosen, now, reasons, places)
     made = {step.notebook: ", ".join(step.makes) for step in chosen}
     rows = [(name, each.status, each.time(), made[name]) for name, each in outcomes.items()]
@@ -177,11 +172,9 @@ def _given(args: argparse.Namespace, types: dict[str, set[type]] | None = None) 
     """
     if args.jobs is not None and args.jobs < 1:
         raise ProbeError(f"--jobs is {args.jobs}; it takes 1 or more.")
-    if "://" not in args.on and args.on not in ("local", *cluster.SYSTEMS):
-        raise unknown("engine (--on)", args.on, ("local", "tcp://HOST:PORT", *cluster.SYSTEMS))
-    if args.cluster and args.on == "local":
-        raise ProbeError("--cluster is for --on tcp://HOST:PORT, slurm, pbs, lsf or sge.")
-    assigned = _assignments(args.set, "--set", types)
+    if "://" not in args.on and args.on != "local":
+        raise unknown("engine (--on)", args.on, ("local", "tcp://HOST:PORT"))
+    assigned = _assignments(args.set, types)
     inner = assigned.get("settings")
     named = assigned | (inner if isinstance(inner, dict) else {})
     for name in sorted(FILES & named.keys()):
@@ -212,19 +205,19 @@ def _only(models: str, types: dict[str, set[type]]) -> dict:
     return found | {name: value for name, value in values.items() if name in found}
 
 
-def _assignments(given: list[str], flag: str, types: dict[str, set[type]] | None = None) -> dict:
-    """NAME=VALUE of the command line, read by ``parameters.from_text``."""
+def _assignments(given: list[str], types: dict[str, set[type]] | None) -> dict:
+    """NAME=VALUE of --set, read by ``parameters.from_text``."""
     values = {}
     for assignment in given:
         name, equals, value = assignment.partition("=")
         if not equals:
-            example = f"NAME=VALUE is expected, as in {flag} n_facts=50."
-            raise ProbeError(f"{flag} {assignment!r}: {example}")
+            example = "NAME=VALUE is expected, as in --set n_facts=50."
+            raise ProbeError(f"--set {assignment!r}: {example}")
         try:
             values[name] = parameters.from_text(value, (types or {}).get(name, set()))
         except parameters.yaml_errors() as error:
             reason = " ".join(str(error).split())
-            raise ProbeError(f"{flag} {assignment!r}: {value!r} is not YAML: {reason}") from None
+            raise ProbeError(f"--set {assignment!r}: {value!r} is not YAML: {reason}") from None
     return values
 
 
