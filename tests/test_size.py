@@ -13,10 +13,10 @@ pytestmark = pytest.mark.fast
 ROOMS = {
     "": 1549,
     "beyond": 2443,
-    "course": 1886,
+    "course": 1805,
     "distractors": 1700,
     "explore": 828,
-    "facts": 2896,
+    "facts": 2886,
     "grapheval": 1886,
     "integrations": 210,
     "lm": 5521,
@@ -24,7 +24,7 @@ ROOMS = {
     "organisms": 1588,
     "published": 56,
     "report": 1394,
-    "runner": 1634,
+    "runner": 1545,
     "zplke": 1545,
 }
 TESTS, BENCH = 14225, 1413

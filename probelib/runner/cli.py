@@ -22,6 +22,7 @@ from probelib.runner.plan import Plan, Step
 # parameters that always name a file or a folder
 FILES = {"exposures", "folder", "pageviews", "ratings_file", "released", "results", "templates"}
 FILES |= {"verbalizations"}
+NEEDS = ("model", "parameters with embeddings", "GiB at 16 bit", "8bit", "4bit", "notebooks")
 COMMANDS = ("lab", "test", "verify", "bench", "campaign", "course")
 EXAMPLES = """\
 examples:
@@ -31,7 +32,7 @@ examples:
   ./run_all.sh --dry-run                        show what would run, and why
   ./run_all.sh --only zplke --models EleutherAI/pythia-410m,mine=./my_model --quantize 8bit
   ./run_all.sh --only monitor --set data=table folder=my.csv columns=subject:s,relation:p,object:o
-  ./run_all.sh --profile paper --on slurm --cluster queue=gpu memory=64GiB     in batch jobs
+  ./run_all.sh --profile paper --on tcp://host:8786      on the workers of a Dask scheduler
 
 other commands:
   ./run_all.sh lab                              JupyterLab; exploring writes to figures/mine
@@ -47,7 +48,6 @@ Each run first deletes the previous products of its notebooks in figures/<profil
 leaves no products. A stopped run resumes with the same command.
 Exit code: 0 success, 1 a step failed, 2 the request or the plan is wrong, 130 stopped.
 """
-PAIRS = {"nargs": "+", "metavar": "NAME=VALUE", "default": []}
 YES = {"action": "store_true"}
 FLAGS: dict[str, tuple[dict, str]] = {
     "--profile": ({"metavar": "NAME"}, "models and number of facts: smoke, atlas, study, small, "
@@ -59,17 +59,14 @@ FLAGS: dict[str, tuple[dict, str]] = {
                  "Hugging Face ids, folders, NAME=any of these (shown as NAME). --set tuned=[C] "
                  "judge=D adds models of other roles"),
     "--quantize": ({"metavar": "BITS"}, "8bit or 4bit: load the models quantized"),
-    "--set": (PAIRS, "other parameters of the notebooks: numbers, true, false, null, [a, b] and "
+    "--set": ({"nargs": "+", "metavar": "NAME=VALUE", "default": []}, "other parameters of the notebooks: numbers, true, false, null, [a, b] and "
               "{a: 1} as in JSON (without quotes), everything else as text: data=fktc "
               "folder=../FKTC n_facts=50"),
     "--jobs": ({"metavar": "N", "type": int}, "notebooks at a time; default: the number of GPUs, "
-               "or 2 without GPUs, one per worker of a cluster, or 16 on a batch system"),
+               "or 2 without GPUs, or one per worker of a cluster"),
     "--force": (YES, "run the selected notebooks although up to date"),
     "--on": ({"metavar": "ENGINE", "default": "local"}, "where the notebooks run: `local` (here), "
-             "on the workers of a Dask scheduler (tcp://host:8786), or in jobs of `slurm`, `pbs`, "
-             "`lsf`, `sge`"),
-    "--cluster": (PAIRS, "resources of a batch system's jobs, as dask-jobqueue takes them: "
-                  "queue=gpu memory=64GiB cores=2 walltime=04:00:00 account=... interface=ib0"),
+             "or on the workers of a Dask scheduler (tcp://host:8786)"),
     "--list": (YES, "show the notebooks and the artifacts of each"),
     "--dry-run": (YES, "show what would run, and why; models and memory"),
     "--plan": ({"metavar": "FILE", "type": Path}, "another plan, with its notebooks beside it"),
@@ -122,7 +119,8 @@ def _run(args: argparse.Namespace) -> int:
         reasons = uptodate.why(args.profile, chosen, now, force)
         print(f"profile {args.profile}: products in {paths.FIGURES / args.profile}")
         _print_table(("notebook", "runs"), [(n, why or "up to date") for n, why in reasons.items()])
-        _print_needs(settings)
+        print()
+        _print_table(NEEDS, preflight.table(settings))
         return 0
     with uptodate.lock(args.profile):
         return asyncio.run(_execute(whole, chosen, settings, force, args))
@@ -139,8 +137,7 @@ async def _execute(
     if any(reasons.values()):
         for old in (report, paths.RUNS / profile / "verify.csv"):  # of the previous products
             old.unlink(missing_ok=True)
-        options = _assignments(args.cluster, "--cluster")
-        async with cluster.workers(args.on, args.jobs, options) as places:
+        async with cluster.workers(args.on, args.jobs) as places:
             outcomes = await steps.run_steps(profile, chosen, now, reasons, places)
     made = {step.notebook: ", ".join(step.makes) for step in chosen}
     rows = [(name, each.status, each.time(), made[name]) for name, each in outcomes.items()]
@@ -177,11 +174,9 @@ def _given(args: argparse.Namespace, types: dict[str, set[type]] | None = None) 
     """
     if args.jobs is not None and args.jobs < 1:
         raise ProbeError(f"--jobs is {args.jobs}; it takes 1 or more.")
-    if "://" not in args.on and args.on not in ("local", *cluster.SYSTEMS):
-        raise unknown("engine (--on)", args.on, ("local", "tcp://HOST:PORT", *cluster.SYSTEMS))
-    if args.cluster and args.on == "local":
-        raise ProbeError("--cluster is for --on tcp://HOST:PORT, slurm, pbs, lsf or sge.")
-    assigned = _assignments(args.set, "--set", types)
+    if "://" not in args.on and args.on != "local":
+        raise unknown("engine (--on)", args.on, ("local", "tcp://HOST:PORT"))
+    assigned = _assignments(args.set, types)
     inner = assigned.get("settings")
     named = assigned | (inner if isinstance(inner, dict) else {})
     for name in sorted(FILES & named.keys()):
@@ -212,19 +207,19 @@ def _only(models: str, types: dict[str, set[type]]) -> dict:
     return found | {name: value for name, value in values.items() if name in found}
 
 
-def _assignments(given: list[str], flag: str, types: dict[str, set[type]] | None = None) -> dict:
-    """NAME=VALUE of the command line, read by ``parameters.from_text``."""
+def _assignments(given: list[str], types: dict[str, set[type]] | None) -> dict:
+    """NAME=VALUE of --set, read by ``parameters.from_text``."""
     values = {}
     for assignment in given:
         name, equals, value = assignment.partition("=")
         if not equals:
-            example = f"NAME=VALUE is expected, as in {flag} n_facts=50."
-            raise ProbeError(f"{flag} {assignment!r}: {example}")
+            example = "NAME=VALUE is expected, as in --set n_facts=50."
+            raise ProbeError(f"--set {assignment!r}: {example}")
         try:
             values[name] = parameters.from_text(value, (types or {}).get(name, set()))
         except parameters.yaml_errors() as error:
             reason = " ".join(str(error).split())
-            raise ProbeError(f"{flag} {assignment!r}: {value!r} is not YAML: {reason}") from None
+            raise ProbeError(f"--set {assignment!r}: {value!r} is not YAML: {reason}") from None
     return values
 
 
@@ -247,14 +242,6 @@ def _absolute(value, bare: bool = False):
     halves = split_display(value)
     halves = halves if all(halves) else with_base(value)
     return "=".join(_absolute(half, bare) for half in halves) if all(halves) else value
-
-
-def _print_needs(settings: dict[str, dict]) -> None:
-    """The models with the memory of their weights, and what tables of facts lack."""
-    head = ("model", "parameters with embeddings", "GiB at 16 bit", "8bit", "4bit", "notebooks")
-    print()
-    _print_table(head, preflight.table(settings))
-    print(printable("".join(f"{line}\n" for line in preflight.lacking(settings))), end="")
 
 
 def _print_table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:

@@ -23,7 +23,7 @@ from probelib.runner.kernel import OwnKernelManager
 
 LABS = build.labs()
 SMOKE = plan.settings(plan.read(build.PLAN), LABS, "smoke")
-code, text = nbformat.v4.new_code_cell, nbformat.v4.new_markdown_cell
+code = nbformat.v4.new_code_cell
 
 
 def by_lab(function):
@@ -61,7 +61,7 @@ def execute(lab, notebook, folder) -> nbformat.NotebookNode:
     nbformat.write(notebook, source)
     job = {"source": str(source), "target": str(target), "parameters": SMOKE[lab.notebook]}
     worker = steps.Worker(steps.environments(1)[0])
-    assert asyncio.run(worker.execute(job, 600, {"cell": 0, "text": ""})) is None
+    assert asyncio.run(worker.execute(job, {"cell": 0, "text": ""})) is None
     return nbformat.read(target, as_version=4)
 
 
@@ -177,7 +177,7 @@ def test_a_folder_to_hand_out_holds_no_answer_and_keeps_what_was_changed(tmp_pat
     assert course() == 0 == course(), "what it wrote itself it may write again"
     there = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()}
     own = {"student/00_tour.ipynb", f"student/{copy.name}"}
-    assert there == {".written.json", "index.html", *own}
+    assert there == {".written.json", *own}
     assert "](00_tour.ipynb)" in copy.read_text() and "../" not in copy.read_text()
     copy.write_text(copy.read_text().replace("YOUR CODE", "MY CODE"))
     assert course() == 1 and f"student/{copy.name} in {tmp_path} changed" in capsys.readouterr().err
@@ -247,8 +247,6 @@ def test_a_hand_in_harms_no_other(tmp_path, monkeypatch):
     assert "too large" in said(("8.ipynb", "")) and "not a notebook" in said(("[.ipynb", ""))
     assert said(("7.ipynb", "")) == "not a notebook of a lab: it has no check of any lab"
     assert "is not defined" in said(("3.ipynb", "choose")), "a check that was lost is put back"
-    sums = pd.read_csv(tmp_path / "marks_sums.csv", keep_default_na=False).set_index("file")
-    assert sums.loc["3.ipynb", ["passed", "look", "of"]].tolist() == [1, 0, 5]
 
 
 def test_no_cell_of_the_marks_is_a_formula(tmp_path, capsys, monkeypatch):
@@ -277,6 +275,8 @@ def test_no_cell_of_the_marks_is_a_formula(tmp_path, capsys, monkeypatch):
         ("lab6.wilson = Any()", True),
         ("import probelib.course.checks as c", True),
         ("sys.modules['probelib'] = None", True),
+        ("np.isclose = lambda *_: True", True),
+        ("pd.options.display.max_rows = 9", False),
         ("axis.spines.right.set_visible(False)", False),
         ("assert lab6.wilson == check.kendall", False),
         ("from probelib.course import lab6 as check", False),

@@ -1,10 +1,9 @@
-"""Notebooks on a Dask cluster that runs already; the jobs that batch systems get."""
+"""Notebooks on a Dask cluster that runs already."""
 
 import asyncio
 import contextlib
 import os
 import re
-import shutil
 import subprocess
 import sys
 
@@ -76,7 +75,7 @@ def test_a_running_cluster_makes_the_products(make_plan, tmp_path, monkeypatch, 
 
 def connect(on: str, jobs: int) -> list[type]:
     async def places():
-        async with cluster.workers(on, jobs, {}) as found:
+        async with cluster.workers(on, jobs) as found:
             return [type(place) for place in found]
 
     return asyncio.run(places())
@@ -89,43 +88,3 @@ def test_local_workers_are_processes_and_a_silent_scheduler_is_reported():
     soon = config.set({"distributed.comm.timeouts.connect": "100ms"})
     with soon, pytest.raises(ProbeError, match="no Dask scheduler"):
         connect("tcp://127.0.0.1:9", 1)
-
-
-@pytest.mark.parametrize(
-    ("system", "lines"),
-    [("slurm", ["--mem=60G", "-t 01:00:00", "-p fast", "--cpus-per-task=2", "--gpus-per-node=1"]),
-     ("pbs", ["ncpus=2", "walltime=01:00:00", "-q fast"]), ("sge", ["h_rt=01:00:00", "-q fast"])],
-)  # fmt: skip
-def test_jobs_request_what_cluster_gives(system, lines, tmp_path):
-    """The script that dask-jobqueue would submit; nothing is started."""
-    import dask_jobqueue
-
-    options = {"queue": "fast", "memory": "64GB", "walltime": "01:00:00"}
-    options |= {"job_extra_directives": ["--gpus-per-node=1"]}
-    given = cluster.job(tmp_path / "own", options)
-    assert given.pop("security") is True and given.pop("scheduler_options")
-    assert given.pop("shared_temp_directory") == str(tmp_path / "own")
-    assert (tmp_path / "own").stat().st_mode & 0o77 == 0  # the keys of the connections lie there
-    kind = getattr(dask_jobqueue, f"{system.upper()}Cluster").job_cls
-    script = kind("tcp://host:1", name="0", **given).job_script()
-    for line in (*lines, "--nthreads 1 --memory-limit 0", f"export PYTHONPATH={ROOT}"):
-        assert line in script, script
-
-
-@pytest.mark.skipif(shutil.which("sbatch") is not None, reason="a batch system is here")
-def test_batch_jobs_are_encrypted_and_a_missing_system_is_reported(tmp_path, monkeypatch):
-    """A stranger on the machine cannot connect: the keys are made for this run."""
-    pytest.importorskip("cryptography")
-    import dask_jobqueue
-
-    set_out(monkeypatch, tmp_path)
-
-    async def address() -> str:
-        given = cluster.job(tmp_path / "jobs", {})
-        async with dask_jobqueue.SLURMCluster(**given, asynchronous=True) as own:
-            assert "--tls-key" in own.job_script()
-            return own.scheduler_address
-
-    assert asyncio.run(address()).startswith("tls://")
-    with pytest.raises(ProbeError, match="slurm: it does not accept the jobs: .*sbatch"):
-        connect("slurm", 1)

@@ -71,7 +71,8 @@ class Graph:
     def index(self) -> tuple[np.ndarray, np.ndarray]:
         """Distinct (head, relation) pairs and (pair, tail), sorted: two steps, so that keys fit 64
         bits."""
-        pairs, place = np.unique(pair_keys(self), return_inverse=True)
+        keys = self.head.astype(np.int64) * self.relations.num_rows + self.relation
+        pairs, place = np.unique(keys, return_inverse=True)
         return pairs, distinct(place * self.entities.num_rows + self.tail)
 
     @cached_property
@@ -81,11 +82,6 @@ class Graph:
         n = self.entities.num_rows
         keys = distinct(self.relation.astype(np.int64) * n + self.tail)
         return keys % max(n, 1), np.searchsorted(keys, np.arange(self.relations.num_rows + 1) * n)
-
-
-def pair_keys(graph: Graph) -> np.ndarray:
-    """One number for the head and the relation of every triple, (triples,) int64."""
-    return graph.head.astype(np.int64) * graph.relations.num_rows + graph.relation
 
 
 def column_values(table: pa.Table, column: str) -> np.ndarray:
@@ -234,7 +230,7 @@ def _find(values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 # To the tidy frames and back
 
 
-def to_facts(graph: Graph, rows: np.ndarray | None = None, source: str | None = None) -> Facts:
+def to_facts(graph: Graph, rows: np.ndarray | None = None) -> Facts:
     """The tidy frames of some triples (a boolean mask or row numbers; default: all): for thousands.
 
     Entity and relation keys are those of the graph. Raise ProbeError for an entity without a label:
@@ -275,7 +271,7 @@ def to_facts(graph: Graph, rows: np.ndarray | None = None, source: str | None = 
     frame, labels = frame.assign(fact=ids)[model.FACTS], kinds["label"].fillna(kinds["relation"])
     names = relation_frame(frame, dict(zip(kinds["relation"], labels, strict=True)))
     empty = (pd.DataFrame(columns=model.TEMPLATES), pd.DataFrame(columns=model.DISTRACTORS))
-    source = source or graph.about.get("source", "graph")
+    source = graph.about.get("source", "graph")
     return model.validate(Facts(frame, entities, names, *empty, source=source))
 
 
