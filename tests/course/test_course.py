@@ -61,7 +61,7 @@ def execute(lab, notebook, folder) -> nbformat.NotebookNode:
     nbformat.write(notebook, source)
     job = {"source": str(source), "target": str(target), "parameters": SMOKE[lab.notebook]}
     worker = steps.Worker(steps.environments(1)[0])
-    assert asyncio.run(worker.execute(job, {"cell": 0, "text": ""})) is None
+    assert asyncio.run(worker.execute(job, 600, {"cell": 0, "text": ""})) is None
     return nbformat.read(target, as_version=4)
 
 
@@ -247,6 +247,8 @@ def test_a_hand_in_harms_no_other(tmp_path, monkeypatch):
     assert "too large" in said(("8.ipynb", "")) and "not a notebook" in said(("[.ipynb", ""))
     assert said(("7.ipynb", "")) == "not a notebook of a lab: it has no check of any lab"
     assert "is not defined" in said(("3.ipynb", "choose")), "a check that was lost is put back"
+    sums = pd.read_csv(tmp_path / "marks_sums.csv", keep_default_na=False).set_index("file")
+    assert sums.loc["3.ipynb", ["passed", "look", "of"]].tolist() == [1, 0, 5]
 
 
 def test_no_cell_of_the_marks_is_a_formula(tmp_path, capsys, monkeypatch):
