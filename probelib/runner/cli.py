@@ -22,7 +22,6 @@ from probelib.runner.plan import Plan, Step
 # parameters that always name a file or a folder
 FILES = {"exposures", "folder", "pageviews", "ratings_file", "released", "results", "templates"}
 FILES |= {"verbalizations"}
-NEEDS = ("model", "parameters with embeddings", "GiB at 16 bit", "8bit", "4bit", "notebooks")
 COMMANDS = ("lab", "test", "verify", "bench", "campaign", "course")
 EXAMPLES = """\
 examples:
@@ -119,8 +118,7 @@ def _run(args: argparse.Namespace) -> int:
         reasons = uptodate.why(args.profile, chosen, now, force)
         print(f"profile {args.profile}: products in {paths.FIGURES / args.profile}")
         _print_table(("notebook", "runs"), [(n, why or "up to date") for n, why in reasons.items()])
-        print()
-        _print_table(NEEDS, preflight.table(settings))
+        _print_needs(settings)
         return 0
     with uptodate.lock(args.profile):
         return asyncio.run(_execute(whole, chosen, settings, force, args))
@@ -242,6 +240,14 @@ def _absolute(value, bare: bool = False):
     halves = split_display(value)
     halves = halves if all(halves) else with_base(value)
     return "=".join(_absolute(half, bare) for half in halves) if all(halves) else value
+
+
+def _print_needs(settings: dict[str, dict]) -> None:
+    """The models with the memory of their weights, and what tables of facts lack."""
+    head = ("model", "parameters with embeddings", "GiB at 16 bit", "8bit", "4bit", "notebooks")
+    print()
+    _print_table(head, preflight.table(settings))
+    print(printable("".join(f"{line}\n" for line in preflight.lacking(settings))), end="")
 
 
 def _print_table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:

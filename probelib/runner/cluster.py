@@ -24,12 +24,12 @@ class Remote:
     def __init__(self, client):
         self.client = client
 
-    async def execute(self, job: dict, state: dict) -> str | None:
+    async def execute(self, job: dict, timeout_s: float | None, state: dict) -> str | None:
         """Execute a notebook and update ``state``; return None, or the failure in one line."""
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError
 
-        future = self.client.submit(on_worker, job, str(paths.OUT), pure=False)
+        future = self.client.submit(on_worker, job, timeout_s, str(paths.OUT), pure=False)
         try:
             return await future
         except KilledWorker as error:
@@ -44,7 +44,7 @@ class Remote:
                 await future.cancel()
 
 
-def on_worker(job: dict, out: str) -> str | None:
+def on_worker(job: dict, timeout_s: float | None, out: str) -> str | None:
     """Execute a notebook in this worker, which stops it when the runner has gone; return None, or
     the failure in one line."""
     from distributed import get_worker
@@ -57,7 +57,7 @@ def on_worker(job: dict, out: str) -> str | None:
     environment["IPYTHONDIR"] = str(Path(out) / "runs" / ".ipython")
 
     async def run() -> str | None:
-        work = asyncio.create_task(steps.Worker(environment).execute(job, {"cell": 0}))
+        work = asyncio.create_task(steps.Worker(environment).execute(job, timeout_s, {"cell": 0}))
         while not (await asyncio.wait([work], timeout=0.5))[0]:
             task = worker.state.tasks.get(key)
             if task is None or task.state != "executing":

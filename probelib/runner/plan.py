@@ -14,6 +14,7 @@
         measured: []                     # those of `makes` with seconds or memory: never compared
         fragile: {}                      # those that depend on the last bit, or on the processor's
                                          # kernels -> tolerance in place of tolerances.scores
+        timeout_s: 600                   # for the whole notebook; default: none
         parameters: {common: {seed: 0}, smoke: {}}
 
 Later values win: the profile's, the step's ``common`` ones, the step's for the profile, the
@@ -49,7 +50,7 @@ NUMBER: Kind = (lambda v: type(v) in (int, float) and v >= 0, "a number of 0 or 
 FILE = {"profiles": PAIRS, "tolerances": PAIRS, "steps": LIST}
 ENTRY = {"notebook": TEXT, "title": TEXT, "profiles": TEXTS, "needs": TEXTS, "makes": MADE}
 KNOWN = {"profiles": "profile", "needs": "notebook above", "measured": "artifact of `makes`"}
-ENTRY |= {"measured": TEXTS, "fragile": PAIRS, "parameters": PAIRS}
+ENTRY |= {"measured": TEXTS, "fragile": PAIRS, "timeout_s": NUMBER, "parameters": PAIRS}
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class Step:
     makes: list[str]
     measured: list[str]
     fragile: dict[str, float]
+    timeout_s: float | None
     parameters: dict[str, dict]  # "common" or a profile -> name -> value
     accepts: dict[str, set[type]]  # the notebook's own parameters, see parameters.declared
 
@@ -246,6 +248,7 @@ def _step(file: Path, entry: object, profiles: dict, above: list[str]) -> Step:
         title=entry.get("title", name),
         **lists,
         fragile=fragile,
+        timeout_s=entry.get("timeout_s"),
         parameters=groups,
         accepts=accepts,
     )

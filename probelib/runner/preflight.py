@@ -1,7 +1,7 @@
 """Checks before a run starts: its models, the memory of their weights, its data."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from probelib.errors import ProbeError, texts_of, unknown
@@ -16,6 +16,7 @@ from probelib.runner.uptodate import MODELS as MODEL_PARAMETERS
 FACTS = ("data", "folder", "relations", "n_facts")
 NAMES = (*MODEL_PARAMETERS, "encoder")
 BYTES = {"16 bit": 2.0, "8bit": 1.0, "4bit": 0.5}
+ROLES = {"monitor": "question", "distractors": "cloze"}  # of the templates that notebooks need
 
 
 def models(settings: dict[str, dict], names: Collection[str] = NAMES) -> dict[str, list[str]]:
@@ -94,6 +95,21 @@ def _read_facts(settings: dict[str, dict], given: Collection[str], online: bool)
         known = data == "atlas" or values.get("folder") or "data" in given
         if known and (online or not data.startswith("hub:")):
             facts.load(**{key: values[key] for key in FACTS if key in values})
+
+
+def lacking(settings: dict[str, dict]) -> Iterator[str]:
+    """The templates that tables of facts lack for the notebooks, and what mends it."""
+    for notebook, values in settings.items():
+        data, folder, relations = (values.get(key) for key in FACTS[:3])
+        role = ROLES.get(notebook.split("/")[0])
+        if role and folder and str(data).startswith("table"):
+            from probelib import facts  # takes seconds
+
+            there = facts.current(facts.everything(str(data), folder, relations))
+            have = there.templates.loc[there.templates["role"] == role, "relation"]
+            if lack := sorted({*there.relations["relation"]} - {*have}):
+                yield f"{notebook}: no {role} template for {', '.join(lack)}: write it to"
+                yield f"  {Path(folder).stem}.templates.csv beside the table (relation,template)"
 
 
 def table(settings: dict[str, dict]) -> list[tuple[str, ...]]:

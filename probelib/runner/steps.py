@@ -46,7 +46,7 @@ class Worker:
     def __init__(self, environment: dict):
         self.environment = environment
 
-    async def execute(self, job: dict, state: dict) -> str | None:
+    async def execute(self, job: dict, timeout_s: float | None, state: dict) -> str | None:
         """Execute a notebook and update ``state``; return None, or the failure in one line."""
         with tempfile.TemporaryFile() as words:
             child = await asyncio.create_subprocess_exec(
@@ -60,8 +60,11 @@ class Worker:
             assert child.stdin and child.stdout
             try:
                 child.stdin.write(json.dumps(job).encode() + b"\n")
-                while "error" not in state and (line := await child.stdout.readline()):
-                    state.update(json.loads(line))
+                async with asyncio.timeout(timeout_s):
+                    while "error" not in state and (line := await child.stdout.readline()):
+                        state.update(json.loads(line))
+            except TimeoutError:
+                return f"cell {state['cell']}: timed out after {timeout_s:g} s"
             finally:
                 child.stdin.close()
                 try:
@@ -143,7 +146,7 @@ async def _run_step(profile: str, step: Step, now: dict, worker, state: dict) ->
         failed.unlink(missing_ok=True)
         failed.parent.mkdir(parents=True, exist_ok=True)
         job = {"source": str(step.path), "target": str(partial), "parameters": now["parameters"]}
-        error = await worker.execute(job, state)
+        error = await worker.execute(job, step.timeout_s, state)
         seconds = time.monotonic() - state["start"]
         error = error or _why_not(profile, step, now)
         if error is None:

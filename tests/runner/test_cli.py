@@ -164,6 +164,7 @@ def test_failures_are_reported_kept_and_not_taken_for_success(smoke, make_plan, 
         **dict.fromkeys(("fine", "after", "later", "lazy"), [PROFILE]),
         "error": [PROFILE, "1 + 1", "int('x\\ny')", "3"],
         "killed": [PROFILE, WRITE, "put('p/t1', 1)", "os.kill(os.getpid(), 9)", "print('later')"],
+        "slow": [PROFILE, "import time; time.sleep(60)"],
         "quits": [PROFILE, "import sys; sys.exit(0)", "2"],
         "alone": [PROFILE, "import os, time; os.kill(os.getppid(), 9); time.sleep(60)"],
     }
@@ -172,6 +173,7 @@ def test_failures_are_reported_kept_and_not_taken_for_success(smoke, make_plan, 
         {"notebook": "killed", "makes": ["p/t1"]},
         {"notebook": "after", "needs": ["killed"]},
         {"notebook": "later", "needs": ["after"]},
+        {"notebook": "slow", "timeout_s": 30},
         {"notebook": "lazy", "makes": ["p/t2"]},
         *({"notebook": name} for name in ("quits", "alone", "fine")),
     ]
@@ -187,6 +189,7 @@ def test_failures_are_reported_kept_and_not_taken_for_success(smoke, make_plan, 
         r"ok +fine",
         r"skipped +after: needs killed",
         r"skipped +later: needs after",
+        r"FAILED +slow .*cell \d: timed out after 30 s",
         r"FAILED +lazy .*did not make p/t2",
         r"FAILED +quits .*cell 4: never ran",
         r"FAILED +alone .*cell \d: its process ended with code -9",
@@ -194,7 +197,7 @@ def test_failures_are_reported_kept_and_not_taken_for_success(smoke, make_plan, 
         assert [each for each in lines if re.match(line, each)], (line, lines)
     assert [file.name for file in (out / "runs/smoke/done").iterdir()] == ["fine.json"]
     folder = out / "runs/smoke/notebooks"
-    names = ("alone", "error", "killed", "lazy", "quits")
+    names = ("alone", "error", "killed", "lazy", "quits", "slow")
     failed = {f"{name}.failed.ipynb" for name in names}
     assert {file.name for file in folder.iterdir()} == {"fine.ipynb", *failed}
     assert not list((out / "figures").rglob("*.csv"))  # neither old nor half of the new ones

@@ -150,6 +150,7 @@ def test_every_seed_of_the_kit_is_set_from_the_command_line():
         ({"makes": ["table*"], "measured": []}, "makes: expected a list of artifacts"),
         ({"measured": ["monitor/table2"]}, "'monitor/table2'; did you mean monitor/table3"),
         ({"fragile": {"monitor/table3": -1}}, "expected a number of 0 or more, got -1"),
+        ({"timeout_s": "1h"}, "timeout_s: expected a number of 0 or more, got '1h'"),
         ({"parameters": {"common": {"sed": 1}}}, "monitor/sec4, common. 'sed'; did you mean seed"),
         ({"parameters": {"smok": {}}}, "'smok'; did you mean smoke"),
         ({"parameters": {"smoke": 3}}, "smoke: expected `name: value` pairs, got 3"),

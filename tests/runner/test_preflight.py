@@ -94,6 +94,20 @@ def test_two_models_of_one_name_are_reported_before_a_run(tmp_path, monkeypatch)
     preflight.check({"one": {"models": [f"other={paths[0]}"], "tuned": paths[1:]}})
 
 
+def test_the_dry_run_says_what_a_table_lacks(tmp_path):
+    """Six facts of the capital, whose templates the atlas has; four of a relation without any."""
+    rows = ["relation,subject,object", "symbol,iron,Fe", "symbol,gold,Au", "symbol,tin,Sn"]
+    rows += ["P36,Peru,Lima", "P36,Chile,Santiago", "P36,Kenya,Nairobi", "P36,Mali,Bamako"]
+    table = tmp_path / "mine.csv"
+    table.write_text("\n".join([*rows, "symbol,lead,Pb", "P36,Cuba,Havana", "P36,Oman,Muscat"]))
+    own = {"data": "table", "folder": str(table), "n_facts": 2}
+    said = lambda notebook, values: " ".join(preflight.lacking({notebook: values}))
+    assert "no question template for symbol: write it to   mine.temp" in said("monitor/sec5", own)
+    assert "no cloze template for symbol" in said("distractors/sec4", own)
+    assert said("monitor/sec5", own | {"relations": ["P36"]}) == ""
+    assert said("monitor/sec5", {"n_facts": 3}) == ""  # the atlas
+
+
 @pytest.mark.parametrize("profile", ["smoke", "atlas", "small", "mine", "paper"])
 def test_every_profile_passes_the_dry_run(profile, capsys):
     assert cli.main(["--profile", profile, "--dry-run"]) == 0
