@@ -1,7 +1,9 @@
 """Copies of the solved labs.
 
+    DIR/index.html                 every lab of the folder, with its copies
     DIR/student/<lab>.ipynb        without solutions, answers and notes; beside them the tour
-    DIR/instructor/<lab>.ipynb     without the empty stubs
+    DIR/instructor/<lab>.ipynb     without the empty stubs; with slide types: `jupyter nbconvert
+                                   --to slides --execute` makes slides without the solutions
 
 DIR/.written.json lists the written files: a copy that was changed since is not overwritten.
 """
@@ -12,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import nbformat
+from nbconvert.filters import markdown2html
 
 from probelib import files, paths
 from probelib.errors import ProbeError, unknown
@@ -21,6 +24,7 @@ from probelib.runner.plan import Step
 TOUR = paths.NOTEBOOKS / "00_tour.ipynb"
 PLAN = paths.NOTEBOOKS / "exercises" / "plan.yaml"
 REMOVED = {"student": {"solution", "answer", "instructor"}, "instructor": {"stub"}}
+SKIPPED = {"check", "parameters", "solution", "answer"}  # no slides show them
 WRITTEN = ".written.json"
 LINK = re.compile(r"\[([^\]]*)\]\((?!\w+:|#)([^)\s]+)\)")  # a relative one
 
@@ -46,7 +50,7 @@ def labs(names: Sequence[str] | None = None) -> list[Step]:
 def build(
     out: Path, names: Sequence[str] | None = None, students_only=False, force: bool = False
 ) -> Path:
-    """Make the copies; return the folder.
+    """Make the copies; return the path of the index.
 
     names          labs; None: all
     students_only  a folder to hand out, without instructor's copies
@@ -74,16 +78,17 @@ def build(
     for name, text in made.items():
         files.write(out / name, text)
     files.write_json(record, written | digests)
-    return out
+    return files.write(out / "index.html", _index(out))
 
 
 def copy_of(path: Path, form: str, steps: Sequence[Step]) -> nbformat.NotebookNode:
     """A notebook as a student or an instructor gets it. Relative links lead to the copies beside
     it, or become their text. In a student's copy *Run All* continues after an exercise that is
-    still empty: what comes after the first one has the tag ``raises-exception``."""
+    still empty: what comes after the first one has the tag ``raises-exception``. In an instructor's
+    copy cells have slide types: what follows a prediction waits for a key press."""
     notebook, names = files.read_notebook(path), {TOUR.name, *(step.path.name for step in steps)}
     beside = lambda l: f"[{l[1]}]({Path(l[2]).name})" if Path(l[2]).name in names else l[1]
-    empty = False  # whether an exercise came before
+    empty = asked = False  # whether an exercise came before; whether the students have to predict
     kept = [cell for cell in notebook.cells if not REMOVED[form] & set(tags(cell))]
     for cell in kept:
         own, cell.metadata = tags(cell), {k: v for k, v in cell.metadata.items() if k != "tags"}
@@ -94,6 +99,11 @@ def copy_of(path: Path, form: str, steps: Sequence[Step]) -> nbformat.NotebookNo
             left.append("raises-exception")
         cell.metadata |= {"tags": left} if left else {}
         empty = empty or "stub" in own
+        if form == "instructor":
+            kind = cell.metadata.get("slideshow", {}).get("slide_type") or _slide_type(cell, own)
+            waits = kind == "-" and asked
+            cell.metadata["slideshow"] = {"slide_type": "fragment" if waits else kind}
+            asked = "**Predict" in cell.source or (asked and kind == "skip")
     notebook.cells = kept
     return notebook
 
@@ -101,3 +111,32 @@ def copy_of(path: Path, form: str, steps: Sequence[Step]) -> nbformat.NotebookNo
 def tags(cell: nbformat.NotebookNode) -> list[str]:
     """The tags of a cell."""
     return cell.metadata.get("tags", [])
+
+
+def _slide_type(cell: nbformat.NotebookNode, own: list[str]) -> str:
+    """A heading starts a slide, other text one below it; results stay on the slide."""
+    if SKIPPED & set(own):
+        return "skip"
+    if "instructor" in own:
+        return "notes"
+    if cell.cell_type == "markdown":
+        return "slide" if cell.source.startswith("#") else "subslide"
+    return "-"
+
+
+def _index(out: Path) -> str:
+    """A page that lists the labs of the folder, those of an earlier call included."""
+    rows = []
+    for step in labs():
+        forms = {form: f"{form}/{step.path.name}" for form in REMOVED}
+        links = [f"[{form}]({name})" for form, name in forms.items() if (out / name).exists()]
+        rows += [f"- **{step.title}** {' '.join(links)}"] if links else []
+    listed = markdown2html("\n".join(rows))
+    return f"""<!doctype html><html lang="en"><meta charset="utf-8">
+<meta name="viewport" content="width=device-width"><title>The course</title>
+<style>
+body {{ font-family: sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem }}</style>
+<h1>What do language models know as fact?</h1>
+<p>Notebooks open in JupyterLab. Lab 1 begins with <a href="student/{TOUR.name}">a tour</a>.</p>
+{listed}</html>
+"""

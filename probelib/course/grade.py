@@ -11,6 +11,7 @@ an examination.
 
 import asyncio
 import contextlib
+import inspect
 import json
 import os
 import re
@@ -22,6 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pandas as pd
 import psutil
 from nbclient import NotebookClient
@@ -44,7 +46,7 @@ TELLS = re.compile(  # code that reads an answer, changes a check or a library, 
     r"|course\.lab\d import[^\n]*\b_|\b(?:check|lab\d)\.\w+\s*=(?!=)|\bcourse\.(?:checks|grade)\b"
     r"|course import[^\n]*\bchecks\b|\bsys\.modules\b|\bget_ipython\b|\bast_transformers\b"
     r"|\b(?:_getframe|currentframe|f_back|__code__|builtins|importlib|ctypes|gc|inspect)\b"
-    r"|notebooks/exercises|\bNOTEBOOKS\b|\b(?:np|numpy|pd|pandas|scipy|stats)\.(?!options)[\w.]+\s*=(?!=)"
+    r"|notebooks/exercises|\bNOTEBOOKS\b"
 )
 NAMESPACES = ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child"]
 NAMESPACES += ["--mount-proc", "sh", "-c"]
@@ -123,11 +125,14 @@ def graded(notebook: NotebookNode, before: Sequence[str] = ()) -> list[tuple[str
     ended, said = run_apart(notebook, before)
     at = {cell.source.strip(): i for i, cell in enumerate(cells) if cell.cell_type == "code"}
     at = {exercise: at[source] for exercise, source in checks.items()}
+    text = lambda i: "".join(part[1] for part in said.get(str(i), []) if part[0] == "text")
     rows = []
     for exercise, i in at.items():
         given, message = mark(said.get(str(i), []), ended)
-        if given == "passed" and told:
-            given, message = "look", f"it passes, but the notebook has `{told}`"
+        if given == "passed" and (told or not text(0) or text(i - 1) != text(0)):
+            given = "look"
+            what = f"has `{told}`" if told else "changes functions that checks are made of"
+            message = f"it passes, but the notebook {what}"
         rows.append((lab.notebook, exercise, given, message))
     return rows
 
@@ -152,21 +157,51 @@ def prepared(
     notebook: NotebookNode, lab: Step, checks: dict[str, str], parameters: dict
 ) -> NotebookNode:
     """The notebook itself with the grader's parameters after its own, with missing checks at the
-    end, and before each check an import of its module, whose name may have been reassigned."""
+    end, and with a fingerprint at the beginning and before each check, whose module is imported
+    again there, because its name may have been reassigned."""
     code, cells = nbformat.v4.new_code_cell, notebook.cells
     given = {cell.source.strip() for cell in cells if cell.cell_type == "code"}
     at = next((i for i, c in enumerate(cells, 1) if "parameters" in c.metadata["tags"]), 0)
     cells.insert(at, code("\n".join(f"{k} = {v!r}" for k, v in parameters.items())))
     cells += [code(source) for source in checks.values() if source not in given]
-    module, notebook.cells = lab.notebook.split("_")[0], []
-    for cell in cells:
-        is_check = cell.cell_type == "code" and cell.source.strip() in checks.values()
-        if is_check:
-            name = cell.source.strip().split(".")[0]
-            notebook.cells.append(code(f"from probelib.course import {module} as {name}"))
-        cell.metadata = nbformat.from_dict({"tags": ["check"] if is_check else []})
-        notebook.cells.append(cell)
+    module = lab.notebook.split("_")[0]
+    ours = f"{inspect.getsource(fingerprint)}\nprint(fingerprint({module!r}))\ndel fingerprint"
+    is_check = [c.cell_type == "code" and c.source.strip() in checks.values() for c in cells]
+    for at in reversed(np.flatnonzero(is_check)):
+        name = cells[at].source.strip().split(".")[0]
+        cells.insert(at, code(f"{ours}\nfrom probelib.course import {module} as {name}"))
+    cells.insert(0, code(ours))
     return notebook
+
+
+def fingerprint(lab: str) -> str:
+    """A digest of what the checks of a lab are made of: the same before and after a notebook's own
+    code, unless this exchanges a function. Its source runs in the notebook's kernel."""
+    import hashlib
+    import importlib
+    import sys
+
+    from IPython import get_ipython
+
+    names = ["builtins", "copy", "math", "numpy", "numpy.linalg", "pandas", "scipy.special"]
+    names += ["scipy.stats", "probelib.stats", "probelib.errors", "probelib.prompts"]
+    names += [f"probelib.{paper}.measures" for paper in ("monitor", "zplke", "distractors")]
+    names += ["probelib.grapheval", "probelib.course.checks", f"probelib.course.{lab}"]
+    owners = [importlib.import_module(name) for name in names]
+    checks, numpy, pandas = (sys.modules[n] for n in ("probelib.course.checks", "numpy", "pandas"))
+    owners += [checks.Check, checks.NotYet, pandas.DataFrame, pandas.Series, numpy.ndarray]
+    shell = get_ipython()
+    parts = [shell.custom_exceptions, len(shell.ast_transformers), id(type(shell).run_cell)]
+    parts += [len(shell.input_transformers_cleanup), len(shell.input_transformers_post)]
+    parts += [sorted(name for name in vars(shell) if name.startswith(("run_", "show")))]
+    for owner in owners:
+        for name, value in sorted(vars(owner).items()):
+            if callable(value) and name not in ("_", "input"):  # which IPython sets anew
+                ids = [id(value), *(id(getattr(value, a, 0)) for a in ("__code__", "__defaults__"))]
+                if isinstance(value, checks.Check):
+                    ids += [*map(id, vars(value).values()), len(value.cases), len(value.mistakes)]
+                parts.append((name, ids))
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 def apart(folder: Path) -> list[str]:
@@ -186,7 +221,8 @@ def apart(folder: Path) -> list[str]:
 def run_apart(notebook: NotebookNode, before: Sequence[str]) -> tuple[str, dict[str, list]]:
     """Run all cells in a process of their own, with an empty folder that goes with it.
 
-    Return "" or why it ended early, and what the checks said: number of the cell -> list of ("text", text) and ("error", name, value).
+    Return "" or why it ended early, and what the checks and fingerprints said: number of the cell
+    -> list of ("text", text) and ("error", name, value).
     """
     place = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
     with place as folder, tempfile.TemporaryFile() as said:
@@ -213,7 +249,7 @@ def run_apart(notebook: NotebookNode, before: Sequence[str]) -> tuple[str, dict[
 
 
 class Client(NotebookClient):
-    """Keeps the first ``CELL_BYTES`` of the output of every cell, and its error."""
+    """Keeps the first ``CELL_BYTES`` of the output of a check or fingerprint, nothing of others."""
 
     def output(self, outs, msg, display_id, cell_index):
         kept = self.said.setdefault(cell_index, [])
@@ -245,7 +281,8 @@ def main() -> None:
         ended = f"the notebook took more than {notebook_s} s"
     except (CellTimeoutError, DeadKernelError) as error:
         ended = f"the notebook ended before: {type(error).__name__}"
-    checks = {i for i, c in enumerate(client.nb.cells) if "check" in c.metadata.get("tags", [])}
+    checks = {i for i, c in enumerate(client.nb.cells) if "def fingerprint(" in c.source}
+    checks |= {i + 1 for i in checks}
     json.dump({"ended": ended, "said": {i: s for i, s in client.said.items() if i in checks}}, said)
     said.flush()
 
