@@ -46,7 +46,7 @@ def unknown(
     """The error for a name that does not exist: ``unknown model 'atlas-neox-2'; did you mean
     atlas-neox-2.4m? Known: ...``.
 
-    meaning   what each known name stands for ({"P36": "capital"}): shown after the name, and searched as well
+    meaning   what each known name stands for ({"P36": "capital"}): shown and searched, too
     """
     known, meaning = sorted(map(str, known)), meaning or {}
     texts = {meaning[each]: each for each in known if each in meaning} | {
@@ -87,7 +87,7 @@ def extra(name: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise ProbeError(
-            f"{error.name} is not installed, and this needs it: pip install -e '.[{name}]' in the checkout installs it."
+            f"{error.name} is not installed: pip install -e '.[{name}]' in the checkout does it"
         ) from None
 
 

@@ -66,8 +66,8 @@ def templates_of(facts: Facts, role: str, relations: Iterable[str]) -> pd.DataFr
     if silent := set(relations) - set(found["relation"]):
         roles = ", ".join(sorted(set(facts.templates["role"]))) or "none"
         raise ProbeError(
-            f"no {role} template for {', '.join(sorted(silent))}; available roles: {roles}. Those of "
-            "FACTS.csv are in FACTS.templates.csv; facts.with_templates adds those of other facts"
+            f"no {role} template for {', '.join(sorted(silent))}; available roles: {roles}. Those "
+            "of FACTS.csv are in FACTS.templates.csv; facts.with_templates adds those of other facts"
         )
     return found
 

@@ -97,8 +97,8 @@ def score(
     candidates  ``fact``, ``candidate``, ``label`` (one row per alias)
     end         see ``lm.scoring.logprobs``
     gap         text between prompt and label
-    returns     the columns ``SCORES``; ``.attrs["cost"]`` sums the costs of the parts when they were
-                computed, ``.attrs["models"]`` describes the models (provenance)
+    returns     the columns ``SCORES``; ``.attrs["cost"]`` sums the costs of the parts when they
+                were computed, ``.attrs["models"]`` describes the models (provenance)
     """
 
     def compute(part: Part) -> tuple[pd.DataFrame, dict]:
@@ -133,7 +133,7 @@ def search(model, prompts: pd.DataFrame, spaces: dict, folder, end: bool = True,
     nats, over all labels of a candidate; ``label``, its best one; ``trie_tokens``, what scoring all
     labels would read).
 
-    prompts   with ``space`` and ``wanted`` (how many); ``spaces``: space -> {candidate: [its labels]}
+    prompts   with ``space``, ``wanted`` (how many); spaces: space -> {candidate: [its labels]}
     end, method   as in ``lm.decode.labels.top_continuations``
     """
     from probelib.lm.decode.labels import Labels

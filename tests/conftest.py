@@ -49,9 +49,8 @@ def pytest_addoption(parser):
 def pytest_ignore_collect(collection_path, config):
     """``--fast`` imports only the modules that are marked fast."""
     if config.getoption("--fast") and collection_path.name.startswith("test_"):
-        return (
-            True if "pytest.mark.fast" not in collection_path.read_text(encoding="utf-8") else None
-        )
+        return "pytest.mark.fast" not in collection_path.read_text(encoding="utf-8") or None
+    return None
 
 
 def pytest_collection_modifyitems(config, items):

@@ -18,13 +18,13 @@ ROOMS = {
     "explore": 828,
     "facts": 2886,
     "grapheval": 1886,
-    "integrations": 210,
+    "integrations": 209,
     "lm": 5521,
     "monitor": 1550,
     "organisms": 1588,
     "published": 56,
     "report": 1394,
-    "runner": 1573,
+    "runner": 1572,
     "zplke": 1545,
 }
 TESTS, BENCH = 14480, 1413

@@ -223,8 +223,8 @@ def _exposures_in(path: str | Path, models: list[str], asked: Facts) -> pd.DataF
     if missing := {*keys, "exposures"} - set(table):
         columns, own = ", ".join(sorted(missing)), ", ".join(table)
         raise ProbeError(
-            f"{path} lacks the columns {columns}; it has {own}. Needed: exposures, and fact (its id)"
-            f" or {', '.join(named)}"
+            f"{path} lacks the columns {columns}; it has {own}. Needed: exposures, and fact "
+            f"(its id) or {', '.join(named)}"
         )
     counts = pd.to_numeric(table["exposures"], errors="coerce")
     if (wrong := ~counts.between(0, 1e15)).any():

@@ -41,7 +41,7 @@ from probelib.runner.plan import Step
 COLUMNS = ["file", "lab", "exercise", "mark", "message"]
 CELL_S, NOTEBOOK_S = 120, 900  # a cell is interrupted and the next one runs; a notebook ends
 FILE_BYTES, CELL_BYTES = 10_000_000, 100_000  # of a hand-in; of the output kept of a check
-TELLS = re.compile(  # code that reads an answer, changes a check or a library, or reaches for the machinery
+TELLS = re.compile(  # code that reads an answer, changes a check, reaches for the machinery
     r"(?<!spines)\.right\b|(?:[gs]etattr|vars)\([^)]*(?:right|check|lab\d)|\b(?:check|lab\d)\._"
     r"|course\.lab\d import[^\n]*\b_|\b(?:check|lab\d)\.\w+\s*=(?!=)|\bcourse\.(?:checks|grade)\b"
     r"|course import[^\n]*\bchecks\b|\bsys\.modules\b|\bget_ipython\b|\bast_transformers\b"

@@ -52,10 +52,10 @@ def answers(model, asked: facts.Facts, folder: str | Path) -> pd.DataFrame:
 
 
 def formats_table(names: list[str], folder: str | Path) -> pd.DataFrame:
-    """One row per model and format ("chat" for models with a template): ``n``, the shares ``answered`` (any text before a line break or
-    full stop), ``begins``, ``contains``, ``exact`` and ``likeliest`` with 95 % intervals (Wilson),
-    and how often each rule is wrong against ``likeliest``: ``credit by RULE`` (right among the
-    facts that the log-probabilities miss) and ``blame by RULE`` (wrong among those they get)."""
+    """One row per model and format ("chat" for models with a template): ``n``, the shares
+    ``answered`` (any text before a line break), the rules and ``likeliest`` with 95 % intervals
+    (Wilson), and how often a rule is wrong against ``likeliest``: ``credit by RULE`` (right among
+    the facts that log-probabilities miss), ``blame by RULE`` (wrong among those they get)."""
     asked, rows = famous(), []
     for name in names:
         base, variant = split_variant(name)

@@ -198,8 +198,8 @@ def many_shot_curve(model, asked: Questions, pool: FactPool, folder, seed: int =
     for draw in range(seed, seed + DRAWS):
         shots = asked.examples if draw == seed else _examples(others, options, model, draw)
         most = int(shots["position"].max())
-        for n in sorted({min(n, most) for n in SHOTS}):
-            lists.append(prompts.many_shots(options, shots, n).assign(examples=n))
+        sizes = sorted({min(n, most) for n in SHOTS})
+        lists += [prompts.many_shots(options, shots, n).assign(examples=n) for n in sizes]
     lists = pd.concat(lists, ignore_index=True)
     scores = store.score(model, lists[prompts.PROMPTS], prompts.options(options, seed), folder)
     gold = dict(zip(options.facts["fact"], options.facts["object"], strict=True))

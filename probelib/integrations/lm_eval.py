@@ -152,10 +152,9 @@ class ProbeLM(TemplateLM):
         windows = []  # (request, context, tokens)
         for number, request in enumerate(requests):
             ids = self.tok_encode(request.args[0])
-            for pair in get_rolling_token_windows(
-                ids, self.prefix_token_id, self.model.context, context_len=1
-            ):
-                windows.append((number, *make_disjoint_window(pair)))
+            rolling = (self.prefix_token_id, self.model.context)
+            pairs = get_rolling_token_windows(ids, *rolling, context_len=1)
+            windows += [(number, *make_disjoint_window(pair)) for pair in pairs]
         totals = [0.0] * len(requests)
         for (number, *_), (logprob, _) in zip(
             windows, self._loglikelihood_tokens(windows), strict=True

@@ -1,4 +1,4 @@
-"""python -m probelib.lm formats MODEL [MODEL ...]: in which format does a model answer questions?"""
+"""python -m probelib.lm formats MODEL [MODEL ...]: the format in which a model answers."""
 
 import argparse
 

@@ -33,10 +33,10 @@ def load(
                   takes no options. An id may name its revision ("EleutherAI/pythia-160m@step1000").
                   The folder or id of a LoRA adapter: its base is loaded as well. A variant after
                   any of these says how prompts are put ("@cue", "@shots": ``text.FORMATS``;
-                  "@chat": a user turn of the chat template) and the precision ("@4bit", "@bfloat16",
-                  as ``quantize`` and ``dtype``): "smollm2-135m@4bit@shots". "NAME=" before any of
-                  these sets the display name. Or a transformers model in memory:
-                  ``load(hf_model, tokenizer, name=...)``
+                  "@chat": a user turn of the chat template) and at which precision ("@4bit",
+                  "@bfloat16"): "smollm2-135m@4bit@shots". "NAME=" before any of these sets the
+                  display name. Or a transformers model in memory: ``load(hf_model, tokenizer,
+                  name=...)``
     quantize      None, "8bit" or "4bit" (bitsandbytes); ``quantization`` goes to its
                   BitsAndBytesConfig (bnb_4bit_quant_type="fp4", bnb_4bit_use_double_quant=True,
                   ...)

@@ -173,8 +173,8 @@ class LM(Model):
             "_loaded" in vars(self) and self._loaded[0] != self._weights()
         ):
             raise ProbeError(
-                f"{self.name}: the tokenizer, or weights or settings of model.hf_model, were changed"
-                " after loading: its scores would be stored as those of its files. Use "
+                f"{self.name}: the tokenizer, or weights or settings of model.hf_model, were "
+                "changed after loading: its scores would be stored as those of its files. Use "
                 "lm.load(hf_model, tokenizer, name=...) for a model of your own"
             )
         return self._identity()

@@ -31,8 +31,8 @@ class Tokens:
     encoder_decoder   True: prompts go to the encoder, continuations to the decoder, without a
                       leading blank
     size              vocabulary size of the model; larger ids raise ProbeError
-    format            how each prompt is put: "chat", a user turn of the tokenizer's chat template (a
-                      continuation begins as the template's answers do); "cue", "shots" (see
+    format            how each prompt is put: "chat", a user turn of the tokenizer's chat template
+                      (a continuation begins as the template's answers do); "cue", "shots" (see
                       ``text.FORMATS``); "", as it is
     """
 
@@ -120,7 +120,7 @@ class Tokens:
         return text
 
     def read(self, prompt: str) -> str:
-        """The text that the model reads for a prompt; a text that is in the format already stays."""
+        """The text that the model reads for a prompt; one in the format already stays."""
         before, after = self.frame if self.format == "chat" else self._format
         if not self.format or (prompt.startswith(before) and prompt.endswith(after)):
             return prompt

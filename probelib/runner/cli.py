@@ -58,8 +58,8 @@ FLAGS: dict[str, tuple[dict, str]] = {
                  "Hugging Face ids, folders, NAME=any of these (shown as NAME). --set tuned=[C] "
                  "judge=D adds models of other roles"),
     "--quantize": ({"metavar": "BITS"}, "8bit or 4bit: load the models quantized"),
-    "--set": ({"nargs": "+", "metavar": "NAME=VALUE", "default": []}, "other parameters of the notebooks: numbers, true, false, null, [a, b] and "
-              "{a: 1} as in JSON (without quotes), everything else as text: data=fktc "
+    "--set": ({"nargs": "+", "metavar": "NAME=VALUE", "default": []},
+              "other parameters of the notebooks: numbers, true, false, null, [a, b] and {a: 1} as in JSON (without quotes), everything else as text: data=fktc "
               "folder=../FKTC n_facts=50"),
     "--jobs": ({"metavar": "N", "type": int}, "notebooks at a time; default: the number of GPUs, "
                "or 2 without GPUs, or one per worker of a cluster"),

@@ -43,9 +43,8 @@ def check(settings: dict[str, dict], given: Collection[str] = (), online: bool =
             the notebook that loads them
     """
     for values in settings.values():
-        for name in NAMES:
-            if (asked := values.get(name)) is not None:
-                texts_of(name, asked if isinstance(asked, list) else [asked])
+        for name in (name for name in NAMES if values.get(name) is not None):
+            texts_of(name, values[name] if isinstance(values[name], list) else [values[name]])
         for name, allowed in (("quantize", QUANTIZE), ("dtype", DTYPES)):
             if values.get(name) is not None and values[name] not in allowed:
                 raise unknown(name, values[name], allowed)

@@ -20,7 +20,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.server.asked.append(self.path)
         if self.path == "/none":
-            return self.send_error(404)
+            self.send_error(404)
+            return
         self.send_response(200)
         if self.path != "/endless":
             self.send_header("Content-Length", str(len(CONTENT)))

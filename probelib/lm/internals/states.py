@@ -22,8 +22,8 @@ def hidden_states(
     """Return the last-token states [texts, width] as a float32 array, and the counts of forwarded
     tokens and forwards.
 
-    texts         read as they stand, whatever the model's format; each after ``prefix``; prefix and text are tokenized separately (an
-                  instruction that ends in a line break, say)
+    texts         read as they stand, whatever the model's format; each after ``prefix``; prefix and
+                  text are tokenized separately (an instruction that ends in a line break, say)
     prefix        text before all of them; forwarded once
     layer         0 = embeddings, 1.. = after each layer, -1 = last layer, after the final norm
     soft_prompt   [virtual tokens, width] trained embeddings before everything else
