@@ -57,25 +57,28 @@ def fetch(name: str, folder: str | Path | None = None) -> Path:
     files = files[files["data"] == data]
     if file and file not in set(files["file"]):
         raise unknown(f"file of {data}", file, files["file"])
-    home = Path(folder or DATA) / data
     for row in files[[file in ("", each) for each in files["file"]]].itertuples():
-        failures, known = [], f"sha256:{row.sha256}" if row.sha256 else None
-        if (home / row.file).is_file() and not known:
-            continue
-        for url in row.urls or [""]:
-            try:  # pooch keeps a file that is there with the right digest
-                pooch.retrieve(url, known, fname=row.file, path=home, downloader=_download)
-                break
-            except (ValueError, requests.RequestException, OSError) as error:  # ValueError: digest
-                failures.append(f"{url}: {error}" if url else row.note)
-        else:
-            raise ProbeError(
-                f"{data}/{row.file} cannot be downloaded: {'; '.join(failures)}.\n"
-                f"Put the file {row.file} by hand into {home} (from "
-                f"{', '.join(row.urls) or 'wherever it is kept'}; licence: {row.licence}; "
-                f"SHA-256: {row.sha256 or 'not known'})"
-            )
-    return home / file if file else home
+        _fetch_file(row, Path(folder or DATA) / data)
+    return Path(folder or DATA) / name
+
+
+def _fetch_file(row, home: Path) -> None:
+    """Download one file (a row of the registry) to ``home`` unless it is there."""
+    failures, known = [], f"sha256:{row.sha256}" if row.sha256 else None
+    if (home / row.file).is_file() and not known:
+        return
+    for url in row.urls or [""]:
+        try:  # pooch keeps a file that is there with the right digest
+            pooch.retrieve(url, known, fname=row.file, path=home, downloader=_download)
+            return
+        except (ValueError, requests.RequestException, OSError) as error:  # ValueError: checksum
+            failures.append(f"{url}: {error}" if url else row.note)
+    raise ProbeError(
+        f"{row.data}/{row.file} cannot be downloaded: {'; '.join(failures)}.\n"
+        f"Put the file {row.file} by hand into {home} (from "
+        f"{', '.join(row.urls) or 'wherever it is kept'}; licence: {row.licence}; SHA-256: "
+        f"{row.sha256 or 'not known'})"
+    )
 
 
 def _download(url: str, target: str, _pooch) -> None:

@@ -114,6 +114,9 @@ def multiple_choice(
     relations: list[str] | None = None,
     n_facts: int | str = "panel",
     seed: int = 0,
+    among: Iterable[str] | None = None,
+    *,
+    released: bool = False,
 ) -> tuple[Facts, Facts]:
     """ZP-LKE's multiple-choice test: (facts to score, each with up to 99 wrong options; pool of its
     many-shot examples).
@@ -132,11 +135,11 @@ def multiple_choice(
             splits = {split: formats.read_trex_mc(folder, split) for split in formats.SPLITS}
         tested, pool = (_with_atlas_texts(choose(splits[s], relations)) for s in ("test", "train"))
         tested = tested if size is None else sample(tested, size, seed)
-        if data == "trex_mc":
+        if data == "trex_mc" and not released:
             tested = model.without_right(tested, tested)
     else:
         n = formats.OPTIONS - 1
-        tested = load(data, folder, relations, n_facts, n, seed)
+        tested = load(data, folder, relations, n_facts, n, seed, among, released=released)
         formats.require_relations(tested)
         pool = current(everything(data, folder, relations))
     offered = within(tested.facts["fact"], tested.distractors["fact"])

@@ -108,11 +108,11 @@ def read_json(path: Path):
     return parse_json(path, read_text(path))
 
 
-def read_objects(path: Path, keys: dict) -> list[tuple[int, dict]]:
+def read_objects(path: Path, keys: dict, exact: bool = False) -> list[tuple[int, dict]]:
     """(line number, object) for every line of a JSON Lines file; for keys see ``check_object``."""
     lines = enumerate(read_text(path).rstrip("\n").split("\n"), 1)
     parsed = ((number, parse_json(path, line, number)) for number, line in lines)
-    return [(n, check_object(f"{path}:{n}", value, keys)) for n, value in parsed]
+    return [(n, check_object(f"{path}:{n}", value, keys, exact)) for n, value in parsed]
 
 
 def read_yaml(path: Path) -> dict:

@@ -230,7 +230,7 @@ def _find(values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 # To the tidy frames and back
 
 
-def to_facts(graph: Graph, rows: np.ndarray | None = None) -> Facts:
+def to_facts(graph: Graph, rows: np.ndarray | None = None, source: str | None = None) -> Facts:
     """The tidy frames of some triples (a boolean mask or row numbers; default: all): for thousands.
 
     Entity and relation keys are those of the graph. Raise ProbeError for an entity without a label:
@@ -271,7 +271,7 @@ def to_facts(graph: Graph, rows: np.ndarray | None = None) -> Facts:
     frame, labels = frame.assign(fact=ids)[model.FACTS], kinds["label"].fillna(kinds["relation"])
     names = relation_frame(frame, dict(zip(kinds["relation"], labels, strict=True)))
     empty = (pd.DataFrame(columns=model.TEMPLATES), pd.DataFrame(columns=model.DISTRACTORS))
-    source = graph.about.get("source", "graph")
+    source = source or graph.about.get("source", "graph")
     return model.validate(Facts(frame, entities, names, *empty, source=source))
 
 
