@@ -16,7 +16,7 @@ ROOMS = {
     "course": 1886,
     "distractors": 1700,
     "explore": 828,
-    "facts": 2886,
+    "facts": 2892,
     "grapheval": 1886,
     "integrations": 209,
     "lm": 5521,
@@ -27,8 +27,8 @@ ROOMS = {
     "runner": 1572,
     "zplke": 1545,
 }
-TESTS, BENCH = 14480, 1413
-SENTENCES, ARGUMENTS, WIDE = 6, 11, 53
+TESTS, BENCH = 14481, 1413
+SENTENCES, ARGUMENTS, WIDE = 6, 12, 53
 PAPERS = ("monitor", "zplke", "distractors", "grapheval", "beyond")
 
 
