@@ -69,6 +69,10 @@ def short_names(*parameters, format: str = "bare"):
 def claim(name: str) -> tuple[str, str]:
     """(display name, source) of a model, for the rest of this process. Raise ProbeError if the
     display name stands for another source already."""
+    plain, variant = split_variant(name)
+    if variant:  # a variant of a display name is one of its source
+        short, source = claim(plain)
+        return short.removesuffix(variant) + variant, source + variant
     given, source = split_display(name)
     if not given and source in _sources:
         if is_folder(source) and absolute(source) != _sources[source]:
@@ -84,7 +88,6 @@ def claim(name: str) -> tuple[str, str]:
     short = given or display_name(source)
     if given:
         display_name(source)  # checks an address
-        short = given.removesuffix(split_variant(source)[1]) + split_variant(source)[1]
     if _sources.setdefault(short, source) != source:
         raise _clash(short, source)
     return short, source
@@ -105,7 +108,13 @@ def split_display(name: str) -> tuple[str, str]:
     """
     first, _, rest = name.partition("=")
     source = rest in organisms() or "/" in rest or is_folder(rest)
-    if name in _sources or not source or "/" in first or first in organisms() or is_folder(name):
+    if (
+        split_variant(name)[0] in _sources
+        or not source
+        or "/" in first
+        or first in organisms()
+        or is_folder(name)
+    ):
         return "", name
     # a display name that stands for something else is a tuned model, and the rest its base
     same, _ = split_variant(absolute(with_base(rest)[0]))
@@ -131,7 +140,7 @@ def with_base(entry: str) -> tuple[str, str]:
         here = lambda name: name in organisms() or name in _sources or is_folder(name)
         known = lambda name: name.startswith(SERVERS) or here(name)
         return next((cut for cut in cuts[::-1] if known(cut[1])), cuts[0])
-    known = lambda name: name in _sources or is_folder(split_variant(name)[0])
+    known = lambda name: split_variant(name)[0] in _sources or is_folder(split_variant(name)[0])
     return next((cut for cut in cuts if known(cut[0])), cuts[-1])
 
 

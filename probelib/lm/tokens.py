@@ -122,7 +122,8 @@ class Tokens:
     def read(self, prompt: str) -> str:
         """The text that the model reads for a prompt; one in the format already stays."""
         before, after = self.frame if self.format == "chat" else self._format
-        if not self.format or (prompt.startswith(before) and prompt.endswith(after)):
+        put = before + after and prompt.startswith(before) and prompt.endswith(after)
+        if put or not self.format:
             return prompt
         if self.format in FORMATS:
             return before + prompt.removesuffix(CUE) + after
