@@ -122,6 +122,5 @@ def test_no_cycles():
     for module, target in imports():
         if module != target:
             edges[module].add(target)
-    tuple(
-        graphlib.TopologicalSorter(edges).static_order()
-    )  # raises CycleError, which names the cycle
+    # raises CycleError, which names the cycle
+    tuple(graphlib.TopologicalSorter(edges).static_order())

@@ -30,9 +30,8 @@ def test_bootstrap_of_a_mean():
     values = np.arange(50.0)
     replicates = stats.bootstrap(lambda i: values[i].mean(1), 50, times=4000)
     low, high = stats.percentile_interval(replicates)
-    assert (low, high) == pytest.approx(
-        (24.5 - 4, 24.5 + 4), abs=0.5
-    )  # 1.96 x 14.4 / sqrt(50) = 4.0
+    # 1.96 x 14.4 / sqrt(50) = 4.0
+    assert (low, high) == pytest.approx((24.5 - 4, 24.5 + 4), abs=0.5)
     assert (stats.bootstrap(lambda i: values[i].mean(1), 50, times=4000) == replicates).all()
     for few in (0, 1):
         assert np.isnan(stats.bootstrap(lambda i: i.mean(1), few, times=3)).all()

@@ -1,7 +1,7 @@
 """In which format does a model answer questions, and by which rule is an answer right?
 
 The papers put a question as it is. Many real models end their text there, so what is measured is
-whether they answer at all. This check puts famous facts in every format (``lm.text.FORMATS``).
+whether they answer at all. This check puts famous facts in every format (``lm.text.PATTERNS``).
 
 python -m probelib.lm formats MODEL [MODEL ...]
 """

@@ -32,7 +32,7 @@ def load(
                   ("http://localhost:8000/v1#EleutherAI/pythia-160m"; see ``remote.served``), which
                   takes no options. An id may name its revision ("EleutherAI/pythia-160m@step1000").
                   The folder or id of a LoRA adapter: its base is loaded as well. A variant after
-                  any of these says how prompts are put ("@cue", "@shots": ``text.FORMATS``;
+                  any of these says how prompts are put ("@cue", "@shots": ``text.PATTERNS``;
                   "@chat": a user turn of the chat template) and at which precision ("@4bit",
                   "@bfloat16"): "smollm2-135m@4bit@shots". "NAME=" before any of these sets the
                   display name. Or a transformers model in memory: ``load(hf_model, tokenizer,

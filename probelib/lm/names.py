@@ -26,7 +26,7 @@ CHECKPOINTS = PACKAGE / "organisms" / "checkpoints"
 PATHS = (".", "/", "~")  # prefixes of paths that cannot be model names
 SERVERS = ("http://", "https://")
 HUB = ("huggingface.co", "hf.co")
-FORMATS = ("cue", "shots", "chat")  # how prompts are put, see ``text.FORMATS``
+FORMATS = ("cue", "shots", "chat")  # how prompts are put, see ``text.PATTERNS``
 # after a name: a format, a quantization, a precision
 VARIANT = re.compile(f"(@({'|'.join(FORMATS)}|8bit|4bit|float32|bfloat16|float16))+$")
 _sources: dict[str, str] = {}  # display name -> what it stands for in this process
@@ -108,17 +108,12 @@ def split_display(name: str) -> tuple[str, str]:
     """
     first, _, rest = name.partition("=")
     source = rest in organisms() or "/" in rest or is_folder(rest)
-    if (
-        split_variant(name)[0] in _sources
-        or not source
-        or "/" in first
-        or first in organisms()
-        or is_folder(name)
-    ):
+    known = split_variant(name)[0] in _sources or first in organisms() or is_folder(name)
+    if known or not source or "/" in first:
         return "", name
     # a display name that stands for something else is a tuned model, and the rest its base
-    same, _ = split_variant(absolute(with_base(rest)[0]))
-    other = first in _sources and split_variant(_sources[first])[0] != same
+    same = absolute(split_variant(with_base(rest)[0])[0])
+    other = first in _sources and _sources[first] != same
     return ("", name) if other or is_folder(first) else (first, rest)
 
 
@@ -147,9 +142,6 @@ def with_base(entry: str) -> tuple[str, str]:
 def display_name(source: str) -> str:
     """The display name of an organism, a folder, a Hugging Face id or a server's address; see the
     module's table."""
-    source, variant = split_variant(source)
-    if variant:
-        return display_name(source) + variant
     if source.startswith(SERVERS):
         url, _, model = source.partition("#")
         check_url(url)
@@ -219,9 +211,6 @@ def format_of(name: str) -> str:
 
 def absolute(name: str) -> str:
     """The absolute path of a folder (links are not resolved); any other name unchanged."""
-    name, variant = split_variant(name)
-    if variant:
-        return absolute(name) + variant
     path = os.path.expanduser(name)
     local = is_folder(name) or (name.casefold().endswith(".gguf") and os.path.isfile(path))
     return os.path.abspath(path) if local and name not in organisms() else name

@@ -51,8 +51,8 @@ SHOTS = (
     ("Which season is the coldest?", "Winter"),
 )
 # how the prompts {} of a model named "NAME@shots" are put; see ``user_turn`` for "@chat"
-FORMATS = {"cue": f"Question: {{}}{CUE}"}
-FORMATS["shots"] = "".join(f"Question: {q}{CUE} {a}\n\n" for q, a in SHOTS) + FORMATS["cue"]
+PATTERNS = {"cue": f"Question: {{}}{CUE}"}
+PATTERNS["shots"] = "".join(f"Question: {q}{CUE} {a}\n\n" for q, a in SHOTS) + PATTERNS["cue"]
 ANSWER = "Zyxwvutsr"  # stands for an answer; no template holds it
 # around a user's text with control tokens while a template is rendered; private characters that no
 # text holds

@@ -17,7 +17,7 @@ from itertools import chain
 import numpy as np
 
 from probelib.errors import ProbeError
-from probelib.lm.text import ANSWER, CUE, FORMATS, no_panic, prompt_ids, turn_and_blank, user_turn
+from probelib.lm.text import ANSWER, CUE, PATTERNS, no_panic, prompt_ids, turn_and_blank, user_turn
 
 # a blank after anything but white space, as vocabularies write it: plain, in bytes, by
 # SentencePiece
@@ -33,7 +33,7 @@ class Tokens:
     size              vocabulary size of the model; larger ids raise ProbeError
     format            how each prompt is put: "chat", a user turn of the tokenizer's chat template
                       (a continuation begins as the template's answers do); "cue", "shots" (see
-                      ``text.FORMATS``); "", as it is
+                      ``text.PATTERNS``); "", as it is
     """
 
     def __init__(self, tokenizer, encoder_decoder: bool, size: float = math.inf, format: str = ""):
@@ -47,7 +47,7 @@ class Tokens:
         self._continuations: dict[str, tuple[int, ...]] = {}
         self._turns: dict[str, str] = {}
         self.format = format
-        self._format = FORMATS.get(format, "{}").split("{}")
+        self._format = PATTERNS.get(format, "{}").split("{}")
         self._blank = turn_and_blank(self, "a")[1] if format == "chat" else ""
 
     @property
@@ -125,7 +125,7 @@ class Tokens:
         put = before + after and prompt.startswith(before) and prompt.endswith(after)
         if put or not self.format:
             return prompt
-        if self.format in FORMATS:
+        if self.format in PATTERNS:
             return before + prompt.removesuffix(CUE) + after
         if prompt not in self._turns:
             self._turns[prompt] = user_turn(self, prompt)

@@ -18,9 +18,8 @@ def harness(model, tokenizer, batch: int):
         from lm_eval.models.huggingface import HFLM
     except ImportError as error:
         raise ProbeError("lm-evaluation-harness is not installed (pip install lm-eval)") from error
-    logging.getLogger("lm_eval").setLevel(
-        logging.ERROR
-    )  # it warns that it was given a model object; that is meant
+    # it warns that it was given a model object; that is meant
+    logging.getLogger("lm_eval").setLevel(logging.ERROR)
     peer = HFLM(pretrained=model, tokenizer=tokenizer, batch_size=batch)
 
     def loglikelihood(pairs: list[tuple[str, str]]) -> np.ndarray:
@@ -45,9 +44,8 @@ def sorted_batches(model, tokenizer, pairs: list[tuple[str, str]], rows: int = 3
                 padding_side="right",
                 return_tensors="pt",
             ).to(model.device)
-            logits = torch.log_softmax(
-                model(**padded, use_cache=False).logits, -1
-            )  # [rows, longest, vocabulary]
+            # [rows, longest, vocabulary]
+            logits = torch.log_softmax(model(**padded, use_cache=False).logits, -1)
             for row, n in enumerate(batch):
                 prompt, answer = (ids[text] for text in pairs[n])
                 predicting = torch.arange(len(prompt) - 1, len(prompt) + len(answer) - 1)

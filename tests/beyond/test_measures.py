@@ -97,9 +97,8 @@ def test_agreement_by_hand():
     assert len(pairs) == 6 and (pairs["n"] == 4).all()
     assert all(pairs.at[pair, "alike"] == table.at[pair] for pair in pairs.index)
     ends = pairs[["alike low", "alike high"]]
-    assert (
-        ends.loc["x", "z"].isna().all() and ends.loc["x", "y"].notna().all()
-    )  # four facts do not make 0 certain
+    # four facts do not make 0 certain
+    assert ends.loc["x", "z"].isna().all() and ends.loc["x", "y"].notna().all()
     again = measures.agreement_matrix(VALUES.sample(frac=1, random_state=0))
     pd.testing.assert_frame_equal(table, again.loc[table.index, table.columns])
 

@@ -10,9 +10,8 @@ from probelib.distractors.prompts import FLAWS, flawed, judge_prompt, karr_texts
 def test_the_judge_gets_truth_and_prediction_the_right_way_round():
     asked = judge_prompt("The capital of France is", ["Paris"], " Rome\n")
     end = 'The capital of France is ____\nRight answers: ["Paris"]\nWritten: Rome\nReply:'
-    assert (
-        asked.endswith(end) and asked.count("Sentence:") == 7
-    )  # six worked cases and the question
+    # six worked cases and the question
+    assert asked.endswith(end) and asked.count("Sentence:") == 7
 
 
 def texts_of(pool, fact: str):

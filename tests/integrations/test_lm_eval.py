@@ -87,9 +87,8 @@ def test_greedy_answers_and_perplexities_are_those_of_the_harness(tmp_path):
     ours, own = (ask(model, "loglikelihood_rolling", texts) for model in models)
     for (text,), mine, theirs in zip(texts, ours, own, strict=True):
         tokens = len(models[0].tok_encode(text))
-        assert mine / tokens == pytest.approx(
-            theirs / tokens, abs=1e-5
-        )  # per token: rounding adds up over a document
+        # per token: rounding adds up over a document
+        assert mine / tokens == pytest.approx(theirs / tokens, abs=1e-5)
 
 
 def test_boundary_of_the_kit_is_that_of_logprobs(tmp_path):

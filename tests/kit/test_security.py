@@ -330,9 +330,8 @@ def test_a_real_run_shows_scripts_and_runs_none(hostile_run):
 
 def test_a_markdown_page_shows_links_tags_and_fences_as_text(hostile_run):
     page = (hostile_run / "figures/smoke/p/hostile.md").read_text()
-    outside = re.sub(
-        r"(?ms)^(`{3,})\w*\n.*?^\1$", "", page
-    )  # what stands in a block of code is text
+    # what stands in a block of code is text
+    outside = re.sub(r"(?ms)^(`{3,})\w*\n.*?^\1$", "", page)
     assert "\x1b" not in page and "<script>" in page and "window.hacked" in outside
     assert not re.search(
         r"<script|<img|<svg|(?<!\\)!\[x|\]\((?:http|java)|(?<!\\)\$|\w://127", outside

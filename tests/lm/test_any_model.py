@@ -146,9 +146,8 @@ def test_the_experts_of_a_mixture_are_packed_in_4_bits(tmp_path):
         "tree",
     ) and model.memory < full.memory / 3
     assert abs(score(full) - score(model)) > 0.01
-    together = model.logprobs(
-        ["Rome", PROMPT], [[" Oslo"], [ANSWER, " Lima"]]
-    )  # the batch changes nothing
+    # the batch changes nothing
+    together = model.logprobs(["Rome", PROMPT], [[" Oslo"], [ANSWER, " Lima"]])
     assert together["logprob"][1] == pytest.approx(score(model), abs=1e-4)
 
 
@@ -338,7 +337,6 @@ def test_a_cache_that_changes_numbers_is_not_used(tmp_path):
         ((tokens, scores),) = continue_ids(model, model.tokens.prompts([PROMPT]), 6)[0][0]
     before = model.tokens.prompts([PROMPT])[0]
     cost = model.generate(PROMPT, max_new_tokens=6).attrs["cost"]
-    assert cost["forwarded_tokens"] == sum(
-        len(before) + n for n in range(len(tokens))
-    )  # the whole text at each step
+    # the whole text at each step
+    assert cost["forwarded_tokens"] == sum(len(before) + n for n in range(len(tokens)))
     assert scores == pytest.approx(tiny.by_hand(hf_model, before, tokens), abs=1e-4)

@@ -337,9 +337,8 @@ def test_what_was_fetched_is_known_by_the_names_of_its_blobs(folder, tmp_path):
         names._sources.clear()  # within a process "a/b" stands for one of them
         return lm.load(tmp_path / "models--a--b" / "snapshots" / commit).identity()
 
-    plain = (
-        tmp_path / "snapshots" / "best"
-    )  # links of somebody's own: their files' names say nothing
+    # links of somebody's own: their files' names say nothing
+    plain = tmp_path / "snapshots" / "best"
     plain.mkdir(parents=True)
     for path in folder.iterdir():
         shutil.copy(path, tmp_path / path.name)

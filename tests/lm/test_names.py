@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from probelib import ProbeError, grapheval, lm
+from probelib.facts.shipped import read_atlas
 from probelib.lm import partners
 from probelib.lm.internals.memory import parameters
 from probelib.lm.names import with_base
-from probelib.lm.text import CUE, FORMATS
+from probelib.lm.text import CUE, PATTERNS, SHOTS
 from probelib.runner import cli
 from tests.lm import tiny
 
@@ -139,9 +140,14 @@ def test_a_variant_says_how_prompts_are_put_and_at_which_precision():
     prompt = f"Question: Oslo?{CUE}"
     assert cue.tokens.read("Oslo?") == cue.tokens.read(f"Oslo?{CUE}") == prompt
     assert shots.tokens.read("Oslo?").endswith(f"Winter\n\n{prompt}")
-    texts = {shots: "Oslo?", bare: FORMATS["shots"].replace("{}", "Oslo?")}
+    texts = {shots: "Oslo?", bare: PATTERNS["shots"].replace("{}", "Oslo?")}
     one, other = (model.logprobs(text, " Norway") for model, text in texts.items())
     assert one["logprob"].tolist() == other["logprob"].tolist()
     assert shots.identity() != bare.identity()
     with pytest.raises(ProbeError, match="did you mean shots or chat"):
         lm.short_names(["atlas-neox-0.15m"], format="shot")
+
+
+def test_the_solved_examples_are_of_relations_that_no_fact_asks():
+    labels = {label.casefold() for label in read_atlas().entities["label"]}
+    assert not labels & {answer.casefold() for _, answer in SHOTS}

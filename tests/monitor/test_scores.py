@@ -21,9 +21,8 @@ def test_flags_decide_as_generation_does(name):
     truth = list(map(answers.matches, written["text"], label))
     decided = answers.decide(rows).tolist()
     assert all(verdict in (None, right) for verdict, right in zip(decided, truth, strict=True))
-    assert (
-        decided.count(None) < 0.2 * len(truth) and sum(truth) > 20
-    )  # there is something to decide
+    # there is something to decide
+    assert decided.count(None) < 0.2 * len(truth) and sum(truth) > 20
     assert answers.decide(rows, written.assign(prompt=framed["prompt"])).tolist() == truth
 
 

@@ -148,9 +148,8 @@ def test_the_book_is_one_page_that_fetches_nothing(section):
         "<script" not in page and not re.search(r"src=.https?:", page) and "a &lt;title&gt;" in page
     )
     assert 'src="data:image/png;base64,' in page and "<math" in page and "Not made yet." in page
-    assert (
-        pages.POLICY in page and "What the papers claim" not in page
-    )  # no claim of a paper was made
+    # no claim of a paper was made
+    assert pages.POLICY in page and "What the papers claim" not in page
 
 
 @pytest.mark.parametrize(

@@ -149,9 +149,8 @@ def test_options_hold_the_right_object_once(capitals):
 # ---- with real models
 
 
-@pytest.mark.parametrize(
-    "name", ["atlas-neox-0.15m", "atlas-llama-0.6m"]
-)  # without, with a start token
+# without, with a start token
+@pytest.mark.parametrize("name", ["atlas-neox-0.15m", "atlas-llama-0.6m"])
 def test_a_sequence_gives_every_object_its_probability_in_its_running_context(name, tmp_path):
     model = lm.load(name)
     examples = prompts.sample_examples(facts.load(relations=["P36"], n_facts="all"), None, 6)

@@ -67,9 +67,8 @@ def test_writing_side_by_side_is_writing_alone(family, beams, several):
     ends = [
         transformers_writes(model, asked[0], 1, [-1])[0][0][3]
     ]  # so that some texts end by themselves
-    ends += (
-        [transformers_writes(model, asked[-1], 1, [-1])[0][0][1]] if several else []
-    )  # in one of two ways
+    # in one of two ways
+    ends += [transformers_writes(model, asked[-1], 1, [-1])[0][0][1]] if several else []
     for budget in (8, 64, 4096):  # small pieces and many caches; some; all in one row
         found, cost = generate_ids(model, asked, NEW, beams, ends, 32, budget)
         for ids, own in zip(asked, found, strict=True):
@@ -78,9 +77,8 @@ def test_writing_side_by_side_is_writing_alone(family, beams, several):
             assert [sum(scores) for _, scores in own] == pytest.approx(sums, abs=TOLERANCE)
     assert any(tokens[-1] in ends for own in found for tokens, _ in own)
     if beams == 1:
-        written = sum(
-            len(tokens) - 1 for own in found for tokens, _ in own
-        )  # the last one is never forwarded
+        # the last one is never forwarded
+        written = sum(len(tokens) - 1 for own in found for tokens, _ in own)
         assert cost["forwarded_tokens"] == len(Tree(asked)) + written
         assert cost["forwards"] <= NEW
 

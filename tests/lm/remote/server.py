@@ -38,9 +38,8 @@ def choice(index: int, ids, body: dict, own_temperature=False, penalty=False) ->
         written.append(int(scores.argmax()))
         if written[-1] == organism().eos:
             break
-    logprobs = torch.log_softmax(
-        logits(tuple(written)) / warmth, -1
-    )  # of the tokens from the second on
+    # of the tokens from the second on
+    logprobs = torch.log_softmax(logits(tuple(written)) / warmth, -1)
     rows = []
     for at in range(0 if body.get("echo") else len(ids), len(written)):
         token, value, top = f"token_id:{written[at]}", None, None
