@@ -130,11 +130,11 @@ def _judged(axis, seen: Look) -> None:
 
 def _history(axis, seen: Look) -> None:
     """How often the corpus states the fact, by form, and with a wrong object."""
-    wrong = _short(seen.history["wrong_object"], 14)
+    wrong = _short(seen.history["wrong_object"], 14) or "none"
     counts = [*seen.history[list(design.FORMS)].astype(int), int(seen.history["wrong_exposures"])]
     axis.bar(range(len(counts)), counts, color=["0.55"] * len(design.FORMS) + ["0.2"])
     names = [form.replace("ation", "-\nation") for form in design.FORMS]
-    axis.set_xticks(range(len(counts)), [*names, f"wrong:\n{wrong}"])
+    axis.set_xticks(range(len(counts)), [*names, f"wrong:\n{wrong or 'none'}"])
     for at, count in enumerate(counts):
         axis.text(at, count, str(count), ha="center", va="bottom")
     axis.set(yticks=[], ylim=(0, max(1, *counts) * 1.3))
