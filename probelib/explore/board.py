@@ -134,7 +134,7 @@ def _history(axis, seen: Look) -> None:
     counts = [*seen.history[list(design.FORMS)].astype(int), int(seen.history["wrong_exposures"])]
     axis.bar(range(len(counts)), counts, color=["0.55"] * len(design.FORMS) + ["0.2"])
     names = [form.replace("ation", "-\nation") for form in design.FORMS]
-    axis.set_xticks(range(len(counts)), [*names, f"wrong:\n{wrong or 'none'}"])
+    axis.set_xticks(range(len(counts)), [*names, f"wrong:\n{wrong}"])
     for at, count in enumerate(counts):
         axis.text(at, count, str(count), ha="center", va="bottom")
     axis.set(yticks=[], ylim=(0, max(1, *counts) * 1.3))
