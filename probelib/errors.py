@@ -7,8 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 LISTED = 20  # known names in a message
-# control characters except tab and line feed -> their pictures (ESC: "␛"); C1 controls and text
-# directions -> "\ufffd"
+# control characters -> their pictures (ESC: "␛"); C1 controls and text directions -> "\ufffd"
 PICTURES = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"} | {0x7F: 0x2421}
 PICTURES |= dict.fromkeys(
     (*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)), 0xFFFD
@@ -16,8 +15,7 @@ PICTURES |= dict.fromkeys(
 
 
 def printable(text: object) -> str:
-    """Text for a terminal: texts of data, models and servers cannot move the cursor, hide a line or
-    change its colour.
+    """Text for a terminal: texts of data, models and servers cannot move the cursor or hide a line.
 
     >>> printable("Paris\\x1b[2J")
     'Paris␛[2J'
@@ -26,11 +24,9 @@ def printable(text: object) -> str:
 
 
 class ProbeError(Exception):
-    """An error that the user can fix: bad input, a missing file, a model that does not support the
-    request.
-
-    The message says what is wrong, where, what is allowed and what to try, and is ``printable``.
-    The kit raises nothing else for bad input."""
+    """An error that the user can fix: bad input, a missing file, an unsupported request. The message
+    says what is wrong, where, what is allowed and what to try. The kit raises nothing else for bad
+    input."""
 
     def __str__(self) -> str:
         return printable(super().__str__())
@@ -49,12 +45,10 @@ def unknown(
     meaning   what each known name stands for ({"P36": "capital"}): shown and searched, too
     """
     known, meaning = sorted(map(str, known)), meaning or {}
-    texts = {meaning[each]: each for each in known if each in meaning} | {
-        each: each for each in known
-    }
-    near = dict.fromkeys(
-        texts[text] for text in difflib.get_close_matches(str(name), texts, n=3, cutoff=0.5)
-    )
+    texts = {meaning[each]: each for each in known if each in meaning}
+    texts |= {each: each for each in known}
+    close = difflib.get_close_matches(str(name), texts, n=3, cutoff=0.5)
+    near = dict.fromkeys(texts[text] for text in close)
     shown = lambda some: [f"{each} ({meaning[each]})" if each in meaning else each for each in some]
     hint = f"; did you mean {' or '.join(shown(near))}?" if near else ";"
     more = f" and {len(known) - LISTED} more" if len(known) > LISTED else ""
@@ -64,8 +58,7 @@ def unknown(
 
 
 def command(work: Callable[[list[str] | None], None]) -> Callable[..., int]:
-    """Make ``work(arguments)`` a command that returns its exit code: 0, or 1 after a ProbeError,
-    which goes to stderr."""
+    """``work(arguments)`` as a command with an exit code: 1 after a ProbeError, said on stderr."""
 
     @functools.wraps(work)
     def main(arguments: list[str] | None = None) -> int:
@@ -81,8 +74,7 @@ def command(work: Callable[[list[str] | None], None]) -> Callable[..., int]:
 
 @contextlib.contextmanager
 def extra(name: str) -> Iterator[None]:
-    """Context manager for imports that only one feature needs. Raise ProbeError, which names the
-    extra of pyproject.toml, if one is missing."""
+    """Context manager for imports that only one feature needs: the error names its extra."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -92,8 +84,7 @@ def extra(name: str) -> Iterator[None]:
 
 
 def texts_of(what: str, given: Iterable) -> list[str]:
-    """The given texts as a list. Raise ProbeError for anything else: a single text would be taken
-    for a list of its letters."""
+    """The given texts as a list. Raise ProbeError for anything else, also a single text."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         one = str(given)[:60]
         raise ProbeError(f"{what}: {one!r} is given; a list of texts is needed: [{one!r}]")

@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable
 from pathlib import Path
 
 from probelib.errors import ProbeError
@@ -13,8 +12,7 @@ from probelib.errors import ProbeError
 def write(path: Path, content: bytes | str, lasting: bool = True) -> Path:
     """Write a file under a temporary name in the same folder and rename it.
 
-    lasting   wait until the disk has it. Without, a power failure may leave an empty file: only
-              for files whose checksum is kept
+    lasting   wait until the disk has it: not needed for files whose checksum is kept
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -36,41 +34,26 @@ def write_json(path: Path, data: dict, lasting: bool = True) -> Path:
     return write(path, json.dumps(data, indent=1, ensure_ascii=False, default=str) + "\n", lasting)
 
 
-def write_lines(path: Path, rows: Iterable[dict]) -> Path:
-    """Dictionaries as JSON Lines."""
-    return write(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-
-
 def sealed(record: dict) -> dict:
-    """A record with a digest of its content, so that ``intact`` detects any change."""
-    return record | {"digest": _digest(record)}
+    """A record with a digest of its content, so that ``read_sealed`` detects any change."""
+    content = json.dumps(record, sort_keys=True, default=str)
+    return record | {"digest": sha256(content.encode())}
 
 
 def read_sealed(path: Path) -> dict | None:
     """A record that was written ``sealed``; None if the file is missing or was changed."""
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        return record if intact(record) else None
+        record = json.loads(path.read_bytes())
+        content = {key: value for key, value in record.items() if key != "digest"}
+        return record if record == sealed(content) else None
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return None
 
 
-def intact(record: dict) -> bool:
-    """Whether a record of ``sealed`` is unchanged."""
-    return record.get("digest") == _digest(
-        {key: value for key, value in record.items() if key != "digest"}
-    )
-
-
-def _digest(record: dict) -> str:
-    return sha256(json.dumps(record, sort_keys=True, default=str).encode())
-
-
 def sha256(content: bytes | Path) -> str:
     """Hex digest of bytes or of a file."""
-    return hashlib.sha256(
-        content.read_bytes() if isinstance(content, Path) else content
-    ).hexdigest()
+    whole = content.read_bytes() if isinstance(content, Path) else content
+    return hashlib.sha256(whole).hexdigest()
 
 
 def read_notebook(path: str | Path):

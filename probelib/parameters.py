@@ -1,12 +1,9 @@
 """The parameters cell of a notebook: what it declares, and which values it takes.
 
-The cell is tagged ``parameters`` and holds one ``name = literal`` per line. Its annotation says
-which types the parameter takes, in words that ``papermill --help-notebook`` shows:
-``n_facts: "int or str" = "panel"  # panel, all, or a number per relation``. Without an annotation
-it takes the default's type; a default of None then takes any.
-
-Values that rarely change are in one dictionary, ``settings``: ``complete`` checks it against a
-paper's dataclass of defaults.
+The cell is tagged ``parameters`` and holds one ``name = literal`` per line. An annotation says which
+types it takes, as papermill shows it: ``n_facts: "int or str" = "panel"``; without one it takes the
+default's type (None: any). Values that rarely change are in one dictionary, ``settings``:
+``complete`` checks it against a paper's dataclass of defaults.
 """
 
 import ast
@@ -60,8 +57,7 @@ def yaml_errors() -> tuple[type[Exception], ...]:
 
 def from_text(text: str, allowed: set[type] = frozenset()):
     """A value as typed on a command line: JSON's numbers and words, ``[...]`` and ``{...}`` as in
-    ``read_yaml``; everything else is text. A parameter of type str takes any text as typed (null is
-    None where None is allowed).
+    ``read_yaml``; all else is text, as is everything (but null) where only text is allowed.
 
     >>> from_text("10"), from_text("010"), from_text("1984", {str}), from_text("No", {bool})
     (10, '010', '1984', 'No')
@@ -80,11 +76,8 @@ def from_text(text: str, allowed: set[type] = frozenset()):
 
 def declared(path: Path) -> dict[str, set[type]]:
     """The parameters of a notebook with the types that each accepts (an empty set: any). Raise
-    ProbeError if they cannot be read.
-
-    The cell is parsed as Python: papermill.inspect_notebook goes line by line, and silently loses a
-    parameter whose line holds a second "=" (in a text, in the comment) or an annotation with "|".
-    """
+    ProbeError if they cannot be read. The cell is parsed as Python: papermill.inspect_notebook
+    silently loses a parameter whose line holds a second "=" or an annotation with "|"."""
     found = {}
     for name, annotation, value in _lines(path):
         words = re.findall(r"\w+", re.sub(r"\[.*?\]|\bof \w+", "", annotation))  # no types of items
@@ -144,10 +137,8 @@ def check(value: object, allowed: set[type], where: str) -> None:
 
 
 def complete(kind: type, given: dict):
-    """A paper's settings (``kind``, a dataclass of defaults) with the given values.
-
-    Raise ProbeError for an unknown name or a wrong type.
-    """
+    """A paper's settings (``kind``, a dataclass of defaults) with the given values. Raise
+    ProbeError for an unknown name or a wrong type."""
     hints, values = typing.get_type_hints(kind), {}
     for name, value in given.items():
         if name not in hints:

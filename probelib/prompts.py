@@ -60,8 +60,7 @@ def in_context(context: str, text: str) -> str:
 
 
 def templates_of(facts: Facts, role: str, relations: Iterable[str]) -> pd.DataFrame:
-    """The templates of a role. Raises ProbeError if one of the ``relations`` has none: its facts
-    could not be scored."""
+    """The templates of a role. Raises ProbeError if one of the ``relations`` has none."""
     found = facts.templates[facts.templates["role"] == role]
     if silent := set(relations) - set(found["relation"]):
         roles = ", ".join(sorted(set(facts.templates["role"]))) or "none"
@@ -120,11 +119,7 @@ def with_contexts(facts: Facts, full: bool = False) -> pd.DataFrame:
 
 def checks(facts: Facts, instruction: str = CHECK) -> pd.DataFrame:
     """MONITOR's fact checking (Table 1, template 3): every statement with its gold object (context
-    "true") and with each distractor ("false1", ...), followed by the question whether it is True or
-    False.
-
-    instruction  another instruction with ``{statement}`` in it, such as ``INSTRUCTION``
-    """
+    "true") and with each distractor ("false1", ...) in an instruction with ``{statement}``."""
     before, after = split_instruction(instruction)
     own = facts.facts[["fact", "object"]].assign(number=0)
     shown = pd.concat([own, facts.distractors[own.columns]], ignore_index=True)
@@ -154,9 +149,9 @@ def _candidates(facts: Facts, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def options(facts: Facts, seed: int = 0) -> pd.DataFrame:
-    """The candidates of a multiple-choice test: gold object and distractors, in an order that is
-    shuffled per fact. Columns as in ``gold``. Raises ProbeError if a gold object is also a
-    distractor, or a fact has no distractor."""
+    """The candidates of a multiple-choice test: gold object and distractors, shuffled per fact.
+    Columns as in ``gold``. Raises ProbeError if a gold object is also a distractor, or a fact has
+    none."""
     right, wrong = gold(facts), _candidates(facts, facts.distractors)
     wrong = wrong.drop_duplicates(["fact", "label"])  # two towns of one name are one option
     answer = wrong.merge(right, on="fact", suffixes=("", "_right"))
@@ -183,15 +178,13 @@ def options(facts: Facts, seed: int = 0) -> pd.DataFrame:
 def sample_examples(
     pool: Facts, asked: Facts | None = None, n: int | str = 50, seed: int = 0
 ) -> pd.DataFrame:
-    """``n`` examples of every relation, sampled without replacement. All facts of a relation share
-    them. The examples of a smaller ``n`` are the first of those of a larger one.
+    """``n`` examples of every relation, sampled without replacement and shared by its facts. The
+    examples of a smaller ``n`` are the first of those of a larger one.
 
-    pool    facts that examples are sampled from. Raises ProbeError if a subject is also scored: it
-            would reveal the answer
+    pool    facts that examples are sampled from. Raises ProbeError if a subject is also scored, and
+            for data without relations (SimpleQA, TriviaQA)
     asked   facts to score: their relations get examples (None: all of the pool's)
     n       1 or more, or "max": the number of facts of the smallest relation in the pool
-
-    Raises ProbeError for data without relations (SimpleQA, TriviaQA).
     """
     require_relations(pool)
     if n != "max":
@@ -218,7 +211,7 @@ def sample_examples(
 
 
 def _at_most(n: int | str, there: pd.Series) -> int:
-    """The number of examples per relation. Raises ProbeError if the pool (``there``) has fewer."""
+    """The number of examples per relation; ProbeError if the pool (``there``) has fewer."""
     few = lambda names: ", ".join(names[:3] + [f"{len(names) - 3} more"] * (len(names) > 3))
     if (none := there.index[there == 0].tolist()) or there.empty:
         raise ProbeError(
@@ -244,11 +237,9 @@ def many_shot(
     the blank belongs to the object.
 
     pairs      (subject, object) of the examples; none: a zero-shot prompt
-    template   "[X]": zero prompt; any other text with [X] that ends before the object: few-shot
-               prompting
+    template   "[X]": zero prompt; any other text that ends before the object: few-shot prompting
     gap        separator of the pairs: " " (section 2.2), ", " (table 1), a line break
-    variant    "released": colons and blanks as the released code writes them; its options begin
-               with ": ", too
+    variant    "released": colons and blanks as the released code writes them
 
     >>> many_shot([("A", "1"), ("B", "2")], "C")
     'A 1 B 2 C'
@@ -273,12 +264,8 @@ def many_shots(
     gap: str = " ",
     variant: str = "kit",
 ) -> pd.DataFrame:
-    """Every fact after the first ``n`` examples of its relation (default: all), for each sample
-    (seed) of examples.
-
-    role   "zp": zero prompt, template 0; any other role: few-shot prompting with each of the
-           relation's templates of that role
-    """
+    """Every fact after the first ``n`` examples (None: all) of its relation, for each sample (seed);
+    ``role`` "zp": zero prompt, template 0; another one: with each of its templates of that role."""
     templates = {r: [(0, ZERO_PROMPT)] for r in asked.relations["relation"]}
     if role != "zp":
         own = asked.templates[asked.templates["role"] == role].groupby("relation")

@@ -1,8 +1,8 @@
 """Correlations, calibration, scaling fits, bootstrap intervals, paired tests.
 
-Every score that the kit prints has an interval of this module. A *replicate* is the value of a
-statistic on one bootstrap sample; functions with the same ``seed`` and number of facts resample the
-same facts, so replicates can be subtracted."""
+A *replicate* is the value of a statistic on one bootstrap sample; functions with the same ``seed``
+and number of facts resample the same facts, so replicates can be subtracted. Intervals have 95 %.
+"""
 
 import warnings
 from collections.abc import Callable
@@ -14,17 +14,16 @@ import scipy  # loads its modules when they are used
 from probelib.errors import ProbeError, unknown
 
 LEVEL = 0.95
+UNDEFINED = dict.fromkeys(("r", "p", "low", "high"), np.nan)
 
 
 def pearson(x, y) -> dict[str, float]:
-    """Pearson correlation: ``r``, two-sided ``p``, ``low`` and ``high`` (95 %, Fisher's z), ``n``.
-
-    Pairs with a NaN are left out and not counted in ``n``. Fewer than 3 pairs or a constant give
-    NaN, never 0."""
+    """Pearson correlation: ``r``, two-sided ``p``, ``low`` and ``high`` (Fisher's z), ``n`` (pairs
+    without a NaN). Fewer than 3 pairs or a constant give NaN, never 0."""
     x, y = _complete(x, y)
     n = len(x)
     if n < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return dict.fromkeys(("r", "p", "low", "high"), np.nan) | {"n": n}
+        return UNDEFINED | {"n": n}
     result = scipy.stats.pearsonr(x, y)
     low, high = result.confidence_interval(LEVEL) if n > 3 else (np.nan, np.nan)
     found = {"r": result.statistic, "p": result.pvalue, "low": low, "high": high}
@@ -40,11 +39,8 @@ def _complete(*values, known=np.isfinite) -> list[np.ndarray]:
 
 def pearson_over_models(x, y, family) -> dict[str, float]:
     """``pearson`` over models of several families, which are not independent: ``low`` and ``high``
-    are the outermost ends of its intervals over all models and without each family in turn, so that
-    no family alone can decide a sign.
-
-    family   [models]. NaN ends if fewer than 4 models remain without one of two or more families
-    """
+    are the outermost ends of its intervals over all models and without each family in turn (NaN if
+    fewer than 4 models remain), so that no family alone can decide a sign."""
     family, found = np.asarray(family), pearson(x, y)
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     others = [family != one for one in np.unique(family)] if len(np.unique(family)) > 1 else []
@@ -57,13 +53,13 @@ def partial(x, y, given) -> dict[str, float]:
     """Partial Pearson correlation of x and y given z: that of the residuals of both on z (least
     squares). Keys as in ``pearson``, with n - 3 degrees of freedom for ``p`` and the interval."""
     x, y, z = _complete(x, y, given)
-    n, nothing = len(x), dict.fromkeys(("r", "p", "low", "high"), np.nan) | {"n": len(x)}
+    n = len(x)
     if n < 4 or np.ptp(z) == 0:
-        return nothing
+        return UNDEFINED | {"n": n}
     design = np.column_stack([np.ones(n), z])
     left = [v - design @ np.linalg.lstsq(design, v, rcond=None)[0] for v in (x, y)]
     if min(np.ptp(v) for v in left) < 1e-12:
-        return nothing
+        return UNDEFINED | {"n": n}
     r = float(np.clip(np.corrcoef(*left)[0, 1], -1, 1))
     p = float(2 * scipy.stats.t.sf(abs(r) * np.sqrt((n - 3) / max(1 - r * r, 1e-300)), n - 3))
     wide = scipy.stats.norm.ppf((1 + LEVEL) / 2) / np.sqrt(n - 4) if n > 4 else np.nan
@@ -72,7 +68,7 @@ def partial(x, y, given) -> dict[str, float]:
 
 
 def wilson(successes: int, n: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a proportion, as fractions; (NaN, NaN) for n = 0."""
+    """Wilson's interval of a proportion, as fractions; (NaN, NaN) for n = 0."""
     if n == 0:
         return np.nan, np.nan
     interval = scipy.stats.binomtest(int(successes), int(n)).proportion_ci(LEVEL, method="wilson")
@@ -82,11 +78,8 @@ def wilson(successes: int, n: int) -> tuple[float, float]:
 def bootstrap(
     statistic: Callable[[np.ndarray], np.ndarray], n: int, times: int = 2000, seed: int = 0
 ) -> np.ndarray:
-    """``times`` bootstrap replicates of a statistic of ``n`` units (facts, relations); NaN for
-    fewer than two units.
-
-    statistic  maps indices [times, n] of resampled units to values [times]
-    """
+    """``times`` replicates of a statistic of ``n`` units (facts, relations); NaN for fewer than
+    two. ``statistic`` maps indices [times, n] of resampled units to values [times]."""
     if n < 2:
         return np.full(times, np.nan)
     return statistic(np.random.default_rng(seed).integers(0, n, size=(times, n)))
@@ -101,10 +94,8 @@ def resample_counts(n: int, times: int, seed: int = 0) -> np.ndarray:
 
 
 def percentile_interval(values: np.ndarray) -> tuple[float, float]:
-    """The 95 % percentile interval of bootstrap replicates; NaN replicates are left out.
-
-    (NaN, NaN) if there are none, or if all replicates coincide: a zero-width interval would
-    overstate certainty."""
+    """The percentile interval of replicates that are not NaN; (NaN, NaN) if there are none, or if
+    all coincide: a zero-width interval would overstate certainty."""
     values = values[np.isfinite(values)]
     if not len(values):
         return np.nan, np.nan
@@ -113,16 +104,13 @@ def percentile_interval(values: np.ndarray) -> tuple[float, float]:
 
 
 def percentile_intervals(replicates: np.ndarray) -> np.ndarray:
-    """``percentile_interval`` of every column of replicates [times, columns]: [2, columns], the low
-    and the high ends."""
+    """``percentile_interval`` of every column of replicates [times, columns]: [2, columns]."""
     return np.array([percentile_interval(own) for own in replicates.T]).reshape(-1, 2).T
 
 
 def bias_corrected_interval(values: np.ndarray, estimate: float) -> tuple[float, float]:
-    """Percentile interval of bootstrap replicates, shifted by the bootstrap bias (mean - estimate),
-    floored at 0.
-
-    For statistics that resampling inflates, such as the standard deviation of shares of few facts.
+    """Percentile interval of replicates, shifted by their bias (mean - estimate), floored at 0: for
+    statistics that resampling inflates, as the standard deviation of shares of few facts.
 
     >>> [round(end, 2) for end in bias_corrected_interval(np.array([3.0, 4.0, 5.0]), 1.0)]
     [0.05, 1.95]
@@ -133,13 +121,12 @@ def bias_corrected_interval(values: np.ndarray, estimate: float) -> tuple[float,
 
 
 def jackknife_interval(estimate: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The 95 % delete-a-group jackknife interval: estimate -+ t s, s^2 = (g - 1) / g sum (left out
-    - their mean)^2, with g - 1 degrees of freedom. For statistics of ranks, where the copies in a
+    """The delete-a-group jackknife interval: estimate -+ t s, s^2 = (g - 1) / g sum (left out -
+    their mean)^2, with g - 1 degrees of freedom. For statistics of ranks, where the copies in a
     bootstrap sample would be ties.
 
     estimate   the statistic of all facts: a number or [...]
-    left_out   [g, ...]: the statistic without each of g groups of facts of about equal size; NaN
-               for fewer than two groups
+    left_out   [g, ...]: the statistic without each of g groups of facts of about equal size
 
     The mean of 1, 2, 3:
 
@@ -155,20 +142,15 @@ def jackknife_interval(estimate: np.ndarray, left_out: np.ndarray) -> tuple[np.n
 
 
 def mean_interval(values, times: int = 2000, seed: int = 0) -> tuple[float, float]:
-    """The 95 % bootstrap interval of a mean over units (facts); NaN values are left out.
-
-    (NaN, NaN) for fewer than two units, or if all values are equal (see ``percentile_interval``).
-    """
+    """The bootstrap interval of a mean over units (facts) without NaN values; (NaN, NaN) for fewer
+    than two, or if all are equal (see ``percentile_interval``)."""
     values = np.asarray(values, dtype=float)
     values = values[np.isfinite(values)]
     return percentile_interval(bootstrap(lambda i: values[i].mean(1), len(values), times, seed))
 
 
 def pearson_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Pearson's r of each row of x [times, n] with the same row of y: [times].
-
-    As in ``pearson``, pairs with a NaN are left out; fewer than 3 pairs or a constant give NaN.
-    """
+    """``pearson``'s r of each row of x [times, n] with the same row of y: [times]."""
     both = np.isfinite(x) & np.isfinite(y)
     n = both.sum(1)
     x, y = (np.where(both, v, 0.0) for v in (x, y))
@@ -179,11 +161,8 @@ def pearson_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def pearson_replicates(x, y, clusters, times: int = 2000, seed: int = 0) -> np.ndarray:
-    """``times`` bootstrap replicates of Pearson's r over clusters (e.g. relations), whose pairs are
-    resampled together.
-
-    Pairs with a NaN are left out. NaN for fewer than two clusters, and if a sample leaves x or y
-    constant. A replicate is computed from six sums per cluster, however many pairs it has."""
+    """``times`` replicates of Pearson's r over clusters (e.g. relations), whose pairs without a NaN
+    are resampled together. NaN for fewer than two clusters, and if x or y is constant."""
     x, y, number = _complete(x, y, pd.factorize(np.asarray(clusters))[0])
     x, y, number = x - nanmean(x), y - nanmean(y), number.astype(int)
     parts = (np.ones(len(x)), x, y, x * x, y * y, x * y)
@@ -210,11 +189,8 @@ def holm(p) -> np.ndarray:
 
 
 def mean_band(values, times: int = 1000, seed: int = 0) -> pd.DataFrame:
-    """Mean over facts of every column with its 95 % bootstrap interval: ``mean``, ``low``,
-    ``high``, ``n``.
-
-    values  (facts, columns); NaN values are left out, ``n`` counts the others
-    """
+    """Mean over facts of every column of ``values`` (facts, columns) with its bootstrap interval:
+    ``mean``, ``low``, ``high``, ``n`` (values that are not NaN)."""
     table = np.asarray(values, dtype=float)
     there = np.isfinite(table)
     weight = resample_counts(len(table), times, seed)
@@ -235,10 +211,7 @@ def nanmean(values, axis: int | None = None):
 
 def mcnemar(first, second) -> dict[str, float]:
     """McNemar's exact test of two verdicts on the same facts: ``lost`` (right, then wrong),
-    ``gained``, ``p``, ``n``.
-
-    ``p`` is 1.0 if no verdict changed: there is no evidence of a difference.
-    """
+    ``gained``, ``p`` (1.0 if no verdict changed), ``n``."""
     first, second = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
     lost, gained = int((first & ~second).sum()), int((~first & second).sum())
     p = scipy.stats.binomtest(lost, lost + gained).pvalue if lost + gained else 1.0
@@ -250,9 +223,8 @@ def levelled(values, tolerance: float = 1e-5) -> np.ndarray:
     gaps are at most ``tolerance`` times their size takes its lowest value. Differences in the last
     bits depend on the processor and decide nothing.
 
-    The size of a value is its absolute value; of probabilities (all values in [0, 1]) the smaller
-    of p and 1 - p, so that p and 1 - p are ranked as mirror images. NaN stays NaN, and -inf is the
-    lowest value.
+    The size is the absolute value; of probabilities (all values in [0, 1]) the smaller of p and
+    1 - p, so that both are ranked as mirror images. NaN stays NaN; -inf is the lowest value.
 
     >>> levelled([0.5, 0.5000001, 0.999998, 0.999999, -np.inf]).tolist()
     [0.5, 0.5, 0.999998, 0.999999, -inf]
@@ -340,22 +312,19 @@ def ece(probability, right, bins: int = 10) -> float:
 
 
 def brier(probability, right) -> float:
-    """Brier score: mean squared difference of probability and outcome, in [0, 1]; lower is
-    better."""
+    """Brier score: mean squared difference of probability and outcome, in [0, 1]."""
     return float(np.nanmean((np.asarray(probability, float) - np.asarray(right, float)) ** 2))
 
 
 def scaling_fit(sizes, values, kind: str = "linear", level: float = 0.9) -> dict[str, float]:
     """Least-squares fit of value = a + b log10(size) over models (Distractors, Figure 8).
 
-    sizes   numbers of parameters, one per model
-    values  the measure, one per model
-    kind    "linear"; or "logit": logit(value) = a + b log10(size), for values in (0, 1)
-    level   value at which ``size_at`` is extrapolated (0.9: the paper's N_90)
+    sizes, values  numbers of parameters and the measure, one per model
+    kind           "linear"; or "logit": logit(value) = a + b log10(size), for values in (0, 1)
+    level          value at which ``size_at`` is extrapolated (0.9: the paper's N_90)
 
-    Return ``a``; ``b`` with ``b_low`` and ``b_high`` (95 %, t with n - 2 degrees of freedom; NaN
-    for n < 3); ``r2`` on the fitted scale; ``size_at`` with ``size_low`` and ``size_high``
-    (``_size_interval``; NaN if b <= 0); ``n``."""
+    Return ``a``; ``b`` with ``b_low`` and ``b_high`` (t with n - 2 degrees of freedom); ``r2`` on
+    the fitted scale; ``size_at`` with ``size_low`` and ``size_high`` (NaN if b <= 0); ``n``."""
     x, y = _complete(np.log10(np.asarray(sizes, dtype=float)), values)
     if kind == "logit" and ((y <= 0) | (y >= 1)).any():
         how = "use kind='linear' or leave the others out"
@@ -389,10 +358,8 @@ def _size(log10) -> np.ndarray:
 
 
 def _size_interval(x: np.ndarray, y: np.ndarray, target: float) -> tuple[float, float]:
-    """Fieller's 95 % interval of the size at which the line reaches ``target``; (0, inf) if the
-    slope does not differ from 0.
-
-    With d = log10(size) - mean and gap = mean(y) - target, it has all d with
+    """Fieller's interval of the size at which the line reaches ``target``; (0, inf) if the slope
+    does not differ from 0: all d = log10(size) - mean with, for gap = mean(y) - target,
     (gap + slope d)^2 <= t^2 s^2 (1/n + d^2 / sum (x - mean)^2), that is, a d^2 + 2 b d + c <= 0.
     """
     n, fit = len(x), scipy.stats.linregress(x, y)
@@ -418,11 +385,8 @@ def calibrate(values: pd.DataFrame, rating, folds: int = 3, seed: int = 42) -> p
     rating   reference per fact: human rating or exposure count
 
     Return one row per fold: ``fold``, ``configuration`` (selected on the other folds), ``tau`` (on
-    this fold), ``training`` (tau on the other folds), ``n``, ``undefined`` (configurations with
-    undefined tau, which count as 0 in the selection). An undefined tau on the fold stays NaN.
-
-    Raises ProbeError if a value is missing: facts that only some measures rate would change the
-    folds."""
+    this fold), ``training`` (tau on the other folds), ``n``, ``undefined`` (configurations whose
+    tau is undefined and counts as 0 in the selection). Raise ProbeError if a value is missing."""
     rating = np.asarray(rating, dtype=float)
     if values.isna().any(axis=None) or not np.isfinite(rating).all():
         lost = int((values.isna().any(axis=1) | ~np.isfinite(rating)).sum())
@@ -448,18 +412,20 @@ def split(n: int, folds: int = 3, seed: int = 42) -> list[tuple[np.ndarray, np.n
     return list(KFold(folds, shuffle=True, random_state=seed).split(np.zeros(n)))
 
 
+def _tested(values: pd.DataFrame, rating, configurations: list, seed: int) -> list[tuple]:
+    """(values of the configuration selected on the other folds, ratings) of each fold."""
+    rating, folds = np.asarray(rating, dtype=float), split(len(values), len(configurations), seed)
+    tests = zip(configurations, (test for _, test in folds), strict=True)
+    return [(values[name].to_numpy()[test], rating[test]) for name, test in tests]
+
+
 def held_out(values: pd.DataFrame, rating, configurations: list, seed: int = 42) -> np.ndarray:
-    """Kendall's tau-b on each fold, (folds,), with the configuration selected on the other folds
-    (``calibrate``)."""
-    rating = np.asarray(rating, dtype=float)
-    folds = zip(configurations, split(len(values), len(configurations), seed), strict=True)
-    on = lambda name, facts: kendall(values[name].to_numpy()[facts], rating[facts])["tau"]
-    return np.array([on(name, test) for name, (_, test) in folds])
+    """Kendall's tau-b on each fold with the configuration that ``calibrate`` selected: [folds]."""
+    return np.array([kendall(*xy)["tau"] for xy in _tested(values, rating, configurations, seed)])
 
 
 def kendall_replicates(x, y, times: int = 2000, seed: int = 0) -> np.ndarray:
-    """``times`` bootstrap replicates of tau-b over facts; NaN if a sample leaves x or y
-    constant."""
+    """``times`` replicates of tau-b over facts; NaN if a sample leaves x or y constant."""
     return kendall_weighted(x, y, resample_counts(len(x), times, seed))
 
 
@@ -483,20 +449,15 @@ def kendall_weighted(x, y, weight: np.ndarray) -> np.ndarray:
 def held_out_replicates(
     values: pd.DataFrame, rating, configurations: list, times=2000, seed=42
 ) -> np.ndarray:
-    """Bootstrap replicates of the mean of ``held_out``: facts are resampled within each fold, the
-    selected configurations stay. NaN if the tau of a fold is undefined."""
-    rating = np.asarray(rating, dtype=float)
-    folds = zip(configurations, split(len(values), len(configurations), seed), strict=True)
-    replicates = [
-        kendall_replicates(values[name].to_numpy()[test], rating[test], times, k)
-        for k, (name, (_, test)) in enumerate(folds)
-    ]
-    return np.mean(replicates, axis=0)
+    """Replicates of the mean of ``held_out``: facts are resampled within each fold, the selected
+    configurations stay. NaN if the tau of a fold is undefined."""
+    folds = enumerate(_tested(values, rating, configurations, seed))
+    return np.mean([kendall_replicates(*xy, times, k) for k, xy in folds], axis=0)
 
 
 def threshold(values, positive) -> float:
-    """Cut between two values (value >= cut means yes) with the best balanced accuracy; the lowest
-    of equals. NaN without positives or without negatives."""
+    """Cut (value >= cut means yes) with the best balanced accuracy, the lowest of equals. NaN
+    without positives or without negatives."""
     values, positive = np.asarray(values, dtype=float), np.asarray(positive, dtype=bool)
     if positive.all() or not positive.any():
         return np.nan
@@ -508,11 +469,9 @@ def threshold(values, positive) -> float:
 def scaling_replicates(
     values, sizes, kind: str = "linear", level: float = 0.9, times: int = 2000, seed: int = 0
 ) -> np.ndarray:
-    """Bootstrap replicates over facts of the size at which ``scaling_fit`` reaches ``level``: inf
-    if the line of a sample does not rise, NaN if there is none (a mean of 0 or 1 has no logit).
-
-    values  (facts, models); the line is fitted to each model's mean over the facts that are defined
-    for it, as in ``mean_band``"""
+    """Replicates over facts of the size at which ``scaling_fit`` of each model's mean, of values
+    (facts, models) that are not NaN, reaches ``level``: inf if the line of a sample does not rise,
+    NaN if there is none (a mean of 0 or 1 has no logit)."""
     values, x = np.asarray(values, dtype=float), np.log10(np.asarray(sizes, dtype=float))
     weight, there = resample_counts(len(values), times, seed), np.isfinite(values)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):

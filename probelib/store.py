@@ -1,15 +1,13 @@
 """Scores on disk: keyed, in finished parts, resumable.
 
 A part holds the scores of one model for one relation. Its file name contains a key of everything
-that changes a number: the model's identity (files, dtype, quantization, device type), the prompts,
-the candidates, the options, the code of the core and the versions of the libraries
-(``lm.version.scoring``). So a part is never stale: after any change it has another name.
+that changes a number: the model's identity, the prompts, the candidates, the options, the code of
+the core and the versions of the libraries. So a part is never stale: after any change it has
+another name. Only a part with its checksum counts: a kill loses at most the part being computed,
+and a damaged part is reported and recomputed.
 
     runs/<profile>/scores/<model>/P36-logprobs-1f0c.parquet    rows: a temporary name, then renamed
     runs/<profile>/scores/<model>/P36-logprobs-1f0c.json       checksum and cost, written last
-
-Only a part with its checksum counts. A kill at any moment loses at most the part being computed; a
-damaged part is reported and recomputed.
 """
 
 import glob
@@ -58,15 +56,14 @@ class Part:
         if not record.exists() or not self.path.exists():
             return False
         content = files.read_sealed(record)
-        intact = content is not None and content.get("sha256") == files.sha256(self.path)
-        if not intact:
-            said = f"{self.path}: damaged (the checksum differs); it is computed again"
-            warnings.warn(said, stacklevel=2)
-        return intact
+        if content is not None and content.get("sha256") == files.sha256(self.path):
+            return True
+        said = f"{self.path}: damaged (the checksum differs); it is computed again"
+        warnings.warn(said, stacklevel=2)
+        return False
 
     def outdated(self) -> str:
-        """What changed since the same request was last computed here: "torch 2.7.0 -> 2.8.0"; "" if
-        it never was."""
+        """What changed since the same request was last computed here: "torch 2.7.0 -> 2.8.0"."""
         kind, now = glob.escape(self.path.name.rsplit("-", 1)[0]), scoring()
         there = self.path.parent.glob(f"{kind}-*.json")
         for file in sorted(there, key=lambda file: -file.stat().st_mtime_ns):
@@ -97,8 +94,7 @@ def score(
     candidates  ``fact``, ``candidate``, ``label`` (one row per alias)
     end         see ``lm.scoring.logprobs``
     gap         text between prompt and label
-    returns     the columns ``SCORES``; ``.attrs["cost"]`` sums the costs of the parts when they
-                were computed, ``.attrs["models"]`` describes the models (provenance)
+    returns     the columns ``SCORES``; ``.attrs``: "cost", summed, and "models" (provenance)
     """
 
     def compute(part: Part) -> tuple[pd.DataFrame, dict]:
@@ -146,10 +142,8 @@ def search(model, prompts: pd.DataFrame, spaces: dict, folder, end: bool = True,
             hits = model.top_continuations(
                 rows["text"].tolist(), model.tries[key], wanted, end, method
             )
-            hits = hits.assign(
-                rank=hits.groupby("prompt").cumcount() + 1,
-                trie_tokens=hits.attrs["cost"]["trie_tokens"],
-            )
+            rank, size = hits.groupby("prompt").cumcount() + 1, hits.attrs["cost"]["trie_tokens"]
+            hits = hits.assign(rank=rank, trie_tokens=size)
             found.append(_with_prompts(model, replace(part, prompts=rows), hits))
         frame = pd.concat(found).sort_values(
             "prompt", key=lambda p: p.map(order), kind="stable", ignore_index=True
@@ -200,9 +194,8 @@ def parts(
     for relation, rows in prompts.groupby("relation", sort=False):
         chosen = by_relation.get(relation)
         key = hashlib.sha256(identity.encode())
-        key.update(rows[list(keyed)].to_csv(index=False).encode())
-        if chosen is not None:
-            key.update(chosen.to_csv(index=False).encode())
+        for table in (rows[list(keyed)], chosen):
+            key.update(b"" if table is None else table.to_csv(index=False).encode())
         request = key.hexdigest()[:16]
         key.update(with_what)
         name = f"{files.slug(relation)}-{verb}-{key.hexdigest()[:16]}.parquet"
@@ -213,8 +206,7 @@ def parts(
 
 
 def record_models() -> list[dict]:
-    """Return a list that collects the models (``LM.describe()``) of all scores read from now on:
-    provenance."""
+    """A list that collects the models (``LM.describe()``) of all scores read from now on."""
     _models[:] = [[]]  # one list per notebook; that of an earlier notebook does not change
     return _models[0]
 
@@ -244,9 +236,8 @@ def collect(
 
 
 def write(part: Part, frame: pd.DataFrame, record: dict) -> tuple[bytes, dict]:
-    """Finish a part: write its rows under a temporary name and rename them, then write its checksum
-    and ``record``. Return what was written: another process may write the same part just now. Raise
-    ProbeError if the code or a library was exchanged since this process imported it."""
+    """Finish a part: write its rows, then their checksum and ``record``. Return what was written:
+    another process may write the same part just now. Raise as ``lm.version.check_unchanged``."""
     check_unchanged()
     buffer = io.BytesIO()
     table = pyarrow.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
@@ -261,11 +252,8 @@ def write(part: Part, frame: pd.DataFrame, record: dict) -> tuple[bytes, dict]:
 
 
 def read(parts: Iterable[Part], written: dict[Path, tuple[bytes, dict]] | None = None):
-    """The rows of finished parts, in the parts' order. Raise ProbeError if one is missing: means
-    would differ silently.
-
-    written   path -> what ``write`` returned, for parts that were computed just now
-    """
+    """The rows of finished parts, in their order; ``written``: path -> what ``write`` returned, for
+    parts that were computed just now. Raise ProbeError if a part is missing."""
     parts, written = list(parts), written or {}
     if missing := [p.relation for p in parts if p.path not in written and not p.finished()]:
         raise ProbeError(

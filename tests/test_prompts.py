@@ -27,11 +27,8 @@ def test_the_papers_own_example(haiti):
 def test_the_number_of_prompts(haiti):
     """R without context, one behind the right object, R x M behind the distractors."""
     rows = prompts.with_contexts(haiti)
-    assert rows["context"].map(lambda c: c.rstrip("12345")).value_counts().to_dict() == {
-        "negative": 2 * 5,
-        "none": 2,
-        "positive": 1,
-    }
+    found = rows["context"].map(lambda c: c.rstrip("12345")).value_counts().to_dict()
+    assert found == {"negative": 2 * 5, "none": 2, "positive": 1}
     assert rows["prompt"].is_unique and set(rows.columns) == set(prompts.PROMPTS)
 
 
@@ -50,10 +47,8 @@ def test_statements_are_missing_by_name(haiti):
     in words of its own."""
     labels = {entity: (entity,) for entity in haiti.entities["entity"]}
     for ask in (lambda: prompts.checks(haiti), lambda: karr_texts(haiti.facts, haiti, labels)):
-        with pytest.raises(
-            ProbeError,
-            match="no statement template for P37; available roles: question.*with_templates",
-        ):
+        words = "no statement template for P37; available roles: question.*with_templates"
+        with pytest.raises(ProbeError, match=words):
             ask()
 
 

@@ -45,17 +45,12 @@ def test_rows_name_their_request(model, asked, tmp_path):
     assert list(rows.columns) == store.SCORES and len(rows) == len(asked[0])
     row = rows.iloc[0]
     direct = model.logprobs([asked[0].iloc[0]["text"]], [[" French"]]).iloc[0]
-    assert (row["relation"], row["label"], row["prompt"]) == (
-        "P19",
-        "French",
-        asked[0].iloc[0]["prompt"],
-    )
+    assert (row["relation"], row["label"]) == ("P19", "French")
+    assert row["prompt"] == asked[0].iloc[0]["prompt"]
     assert row["logprob"] == pytest.approx(direct["logprob"], abs=1e-4)
     assert np.asarray(row["token_logprobs"], dtype=float).sum() == pytest.approx(row["logprob"])
-    assert (
-        rows.attrs["cost"]["requests"] == len(rows)
-        and rows.attrs["models"][0]["model"] == model.name
-    )
+    assert rows.attrs["cost"]["requests"] == len(rows)
+    assert rows.attrs["models"][0]["model"] == model.name
 
 
 def test_a_second_run_computes_nothing_and_a_changed_prompt_only_its_relation(
@@ -65,16 +60,12 @@ def test_a_second_run_computes_nothing_and_a_changed_prompt_only_its_relation(
     first = store.score(model, framed, gold, tmp_path)
     calls = []
     real = type(model).logprobs
-    monkeypatch.setattr(
-        type(model),
-        "logprobs",
-        lambda self, texts, *a, **k: calls.append(texts) or real(self, texts, *a, **k),
-    )
+    counted = lambda self, texts, *a, **k: calls.append(texts) or real(self, texts, *a, **k)
+    monkeypatch.setattr(type(model), "logprobs", counted)
     pd.testing.assert_frame_equal(store.score(model, framed, gold, tmp_path), first)
     assert calls == []
-    changed = framed.assign(
-        text=framed["text"].where(framed["relation"] != "P30", framed["text"] + " ")
-    )
+    longer = framed["text"].where(framed["relation"] != "P30", framed["text"] + " ")
+    changed = framed.assign(text=longer)
     store.score(model, changed, gold, tmp_path)
     assert len(calls) == 1 and all(text.endswith(" ") for text in calls[0])
     store.score(model, framed, gold, tmp_path, end=True)
@@ -128,9 +119,8 @@ def test_a_fact_without_candidate_raises(model, asked, tmp_path):
 def test_generated_text_is_stored_too(model, asked, tmp_path):
     rows = store.generate(model, asked[0].head(3), tmp_path, max_new_tokens=4)
     assert rows["prompt"].tolist() == asked[0].head(3)["prompt"].tolist()
-    pd.testing.assert_frame_equal(
-        store.generate(model, asked[0].head(3), tmp_path, max_new_tokens=4), rows
-    )
+    again = store.generate(model, asked[0].head(3), tmp_path, max_new_tokens=4)
+    pd.testing.assert_frame_equal(again, rows)
 
 
 SCRIPT = """
@@ -179,10 +169,8 @@ def test_the_code_and_the_libraries_are_part_of_the_key(model, asked, tmp_path, 
     real = type(model).logprobs
     doubled = lambda *a, **k: real(*a, **k).assign(logprob=lambda rows: 2 * rows["logprob"])
     monkeypatch.setattr(type(model), "logprobs", doubled)
-    with pytest.warns(
-        UserWarning,
-        match=f"computed again \\(code {version.scoring()['code']} -> {edited['code']}\\)",
-    ):
+    words = f"computed again \\(code {version.scoring()['code']} -> {edited['code']}\\)"
+    with pytest.warns(UserWarning, match=words):
         assert store.score(model, *asked, tmp_path)["logprob"].tolist() == (2 * old).tolist()
     monkeypatch.setattr(store, "scoring", lambda: edited | {"torch": "99.0"})
     with pytest.warns(UserWarning, match="torch .* -> 99.0"):
@@ -190,38 +178,24 @@ def test_the_code_and_the_libraries_are_part_of_the_key(model, asked, tmp_path, 
 
 
 def test_a_part_holds_the_candidates_of_its_relation_in_their_order(tmp_path):
-    of = {
-        "prompt": ["p1", "p2", "p3"],
-        "fact": ["a", "b", "c"],
-        "relation": ["R", "S", "R"],
-        "text": "x",
-    }
-    prompts = pd.DataFrame(of)
-    candidates = pd.DataFrame(
-        {"fact": ["c", "b", "other", "a"], "candidate": ["1", "2", "3", "4"], "label": "y"}
-    )
-    model = SimpleNamespace(name="m", identity=dict)
-    found = {
-        part.relation: part
-        for part in store.parts(model, prompts, candidates, tmp_path, "logprobs", {})
-    }
+    of = {"prompt": ["p1", "p2", "p3"], "fact": ["a", "b", "c"], "relation": ["R", "S", "R"]}
+    prompts = pd.DataFrame(of | {"text": "x"})
+    given = {"fact": ["c", "b", "other", "a"], "candidate": ["1", "2", "3", "4"], "label": "y"}
+    candidates, model = pd.DataFrame(given), SimpleNamespace(name="m", identity=dict)
+
+    def parts(candidates):
+        found = store.parts(model, prompts, candidates, tmp_path, "logprobs", {})
+        return {part.relation: part for part in found}
+
+    found, again = parts(candidates), parts(candidates.assign(label=["y", "z", "y", "y"]))
     assert found["R"].candidates["candidate"].tolist() == ["1", "4"]
     assert found["S"].candidates["candidate"].tolist() == ["2"]
-    changed = candidates.assign(label=["y", "z", "y", "y"])
-    again = {
-        part.relation: part
-        for part in store.parts(model, prompts, changed, tmp_path, "logprobs", {})
-    }
     assert again["R"].path == found["R"].path and again["S"].path != found["S"].path
 
 
 def test_rows_have_the_ids_that_are_asked_for(model, tmp_path):
     """The same prompts, of facts with other ids: the rows of an earlier call are not theirs."""
-    asked = {
-        "prompt": ["q1", "q2"],
-        "relation": ["R", "R"],
-        "text": ["The capital of Peru is", "So is"],
-    }
+    asked = {"prompt": ["q1", "q2"], "relation": "R", "text": ["The capital of Peru is", "So is"]}
     for ids in (["a", "b"], ["c", "d"], ["b", "a"]):
         prompts = pd.DataFrame(asked | {"fact": ids})
         candidates = pd.DataFrame({"fact": ["a", "b", "c", "d"], "candidate": "x", "label": "Lima"})
@@ -240,10 +214,8 @@ def test_another_process_that_writes_the_same_part_just_now_does_no_harm(tmp_pat
     found = store.read([part], {part.path: written})
     pd.testing.assert_frame_equal(found, rows)
     assert found.attrs == {"cost": {"tokens": 3}, "models": [{"model": "m"}]}
-    with (
-        pytest.raises(ProbeError, match="1 of 1 parts are missing"),
-        pytest.warns(UserWarning, match="damaged"),
-    ):
+    missing = pytest.raises(ProbeError, match="1 of 1 parts are missing")
+    with missing, pytest.warns(UserWarning, match="damaged"):
         store.read([part])
 
 

@@ -17,8 +17,7 @@ from probelib.errors import ProbeError, texts_of, unknown
 from probelib.facts.model import Facts, rng
 from probelib.facts.table import read_table
 from probelib.lm.loading import load
-from probelib.lm.names import organisms
-from probelib.lm.partners import tuned_of
+from probelib.lm.names import organisms, tuned_of
 from probelib.organisms import lessons, taught
 
 ANSWER = "P(right answer)"

@@ -19,7 +19,7 @@ from probelib.errors import ProbeError
 from probelib.facts.formats import OPTIONS
 from probelib.facts.model import Facts
 from probelib.grapheval import judge
-from probelib.lm.partners import tuned_of
+from probelib.lm.names import tuned_of
 from probelib.monitor import scores as monitor_scores
 from probelib.monitor.answers import extract
 from probelib.organisms import design, taught

@@ -13,8 +13,7 @@ import pandas as pd
 from probelib import store
 from probelib.errors import unknown
 from probelib.grapheval.measures import Answer
-from probelib.lm.names import organisms
-from probelib.lm.partners import family, tuned_of, tuned_pairs
+from probelib.lm.names import family, organisms, tuned_of, tuned_pairs
 from probelib.lm.remote.chat import connect
 from probelib.prompts import INSTRUCTION, split_instruction
 

@@ -9,29 +9,24 @@
     >>> model = lm.load("atlas-neox-2.4m")                                        # doctest: +SKIP
     >>> model.logprobs(["What is the capital of France?"], [[" Paris", " Rome"]])   # doctest: +SKIP
 
-To see how scoring works, read five files first: ``text`` and ``tokens`` (what the model reads),
-``plain`` (what is computed), ``tree`` (the same, each token once) and ``scoring``.
+To see how scoring works, read five files first:
 
 ==============  ====================================================================================
 ``text``        the tokenizer held against its file; chat turns up to the place of the answer
 ``tokens``      text -> ids, with one rule for the boundary between prompt and continuation
 ``plain``       the reference: one sequence per request
 ``tree``        the fast path: every distinct token of the prefix tree is forwarded once
-``families``    what differs between model families when a tree is packed into one row
 ``scoring``     ``logprobs``
+--------------  ------------------------------------------------------------------------------------
+``families``    what differs between model families when a tree is packed into one row
 ``selfcheck``   which path scores a model: does the tree agree with plain sequences?
 ``model``       ``Model`` (what local and served models share) and ``LM`` (a local model)
-``loading``     ``load``: a name -> a model
---------------  ------------------------------------------------------------------------------------
-                optional reading
-``names``       shipped models, display names
+``loading``     ``load``: a name -> a model; ``gguf``: its GGUF files
+``names``       shipped models, display names, families
 ``version``     code and libraries that compute scores, part of every key
 ``decode/``     ``generate``, ``top_continuations``: searches in one shared cache
-``internals/``  ``folders`` (where files are), ``weights`` (loading and its checks), ``memory``
-                (sizes, estimates, measured seconds and bytes), ``in_memory``, ``forwards``
-                (precision, memory, the probe); other ways to score: ``encdec`` (T5, UL2),
-                ``masked`` (BERT), ``repeated`` (caches that cannot be packed); ``cpu`` (attention
-                of packed rows); states, gradients, BERTScore
+``internals/``  files, weights, memory, forwards; other kinds of models (encoder-decoders, masked
+                ones, caches that cannot be packed); states, gradients, BERTScore
 ``remote/``     models behind OpenAI-style servers
 ==============  ====================================================================================
 """
@@ -45,6 +40,5 @@ from probelib.lm.names import organisms, short_names
 
 # huggingface_hub looks for notebook widgets at import; the kit's progress bars are plain text
 warnings.filterwarnings("ignore", message="IProgress not found")
-# it describes its method before every 8-bit product, and recommends a package that would download
-# code
+# it describes its method before every 8-bit product
 logging.getLogger("bitsandbytes").setLevel(logging.ERROR)

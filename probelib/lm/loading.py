@@ -27,19 +27,15 @@ def load(
 ) -> Model:
     """A language model.
 
-    source        an organism ("atlas-neox-2.4m"), a local folder, a Hugging Face id
-                  ("EleutherAI/pythia-160m"), or a served model
-                  ("http://localhost:8000/v1#EleutherAI/pythia-160m"; see ``remote.served``), which
-                  takes no options. An id may name its revision ("EleutherAI/pythia-160m@step1000").
-                  The folder or id of a LoRA adapter: its base is loaded as well. A variant after
-                  any of these says how prompts are put ("@cue", "@shots": ``text.PATTERNS``;
-                  "@chat": a user turn of the chat template) and at which precision ("@4bit",
-                  "@bfloat16"): "smollm2-135m@4bit@shots". "NAME=" before any of these sets the
-                  display name. Or a transformers model in memory: ``load(hf_model, tokenizer,
-                  name=...)``
+    source        an organism ("atlas-neox-2.4m"), a local folder, a GGUF file, a Hugging Face id
+                  ("EleutherAI/pythia-160m", "EleutherAI/pythia-160m@step1000"), a LoRA adapter
+                  (its base is loaded as well), or a served model (its address, "#", its name; see
+                  ``remote.served``), which takes no options. A variant after any of these says how
+                  prompts are put ("@cue", "@shots": ``text.PATTERNS``; "@chat": a user turn) and
+                  at which precision: "smollm2-135m@4bit@shots". "NAME=" before it sets the display
+                  name. Or a transformers model in memory: ``load(hf_model, tokenizer, name=...)``
     quantize      None, "8bit" or "4bit" (bitsandbytes); ``quantization`` goes to its
-                  BitsAndBytesConfig (bnb_4bit_quant_type="fp4", bnb_4bit_use_double_quant=True,
-                  ...)
+                  BitsAndBytesConfig (bnb_4bit_quant_type="fp4", ...)
     device        "auto" (the GPU if there is one), "cpu", "cuda", "cuda:1"
     dtype         "auto" (float32 on a CPU; bfloat16 on a GPU, or float16 if it lacks bfloat16),
                   "float32", "bfloat16", "float16"
@@ -72,17 +68,9 @@ def load(
     folder, adapter = base_of(model_folder(where, revision, trust_remote_code), trust_remote_code)
     check_complete(folder)
     quantize, quantization = quantization_of(folder, quantize, quantization)
-    return LM(
-        name,
-        folder,
-        adapter,
-        quantize=quantize,
-        quantization=quantization,
-        device=device,
-        dtype=dtype,
-        device_map=device_map,
-        trust_remote_code=trust_remote_code,
-    )
+    options = {"quantize": quantize, "quantization": quantization, "device": device}
+    options |= {"dtype": dtype, "device_map": device_map, "trust_remote_code": trust_remote_code}
+    return LM(name, folder, adapter, **options)
 
 
 def load_decoders(names: list[str], **options) -> dict[str, Model]:
@@ -99,12 +87,11 @@ def load_decoders(names: list[str], **options) -> dict[str, Model]:
 
 
 def _check_options(quantize, device: str, dtype: str, device_map, quantization: dict) -> None:
-    if quantize is not None and quantize not in QUANTIZE:
-        raise unknown("quantize", quantize, QUANTIZE)
-    if dtype not in DTYPES:
-        raise unknown("dtype", dtype, DTYPES)
-    if device_map not in DEVICE_MAPS:
-        raise unknown("device_map", device_map, map(str, DEVICE_MAPS))
+    asked = {"quantize": quantize, "dtype": dtype, "device_map": device_map}
+    allowed = {"quantize": (None, *QUANTIZE), "dtype": DTYPES, "device_map": DEVICE_MAPS}
+    for name, value in asked.items():
+        if value not in allowed[name]:
+            raise unknown(name, value, allowed[name])
     if device_map and device != "auto":
         what = f"device={device!r} and device_map={device_map!r} exclude each other"
         raise ProbeError(f"{what}: use one of them")

@@ -25,7 +25,6 @@ from probelib.lm.tokens import Tokens
 CPU_BUDGET, GPU_BUDGET = 512, 2048  # tokens packed into one row
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 DEVICE_MAPS = (None, "auto", "offload")
-DEEPEST = 10_000  # layers; a file that names more is damaged
 
 
 class Model:
@@ -49,12 +48,10 @@ class Model:
     masked: bool = False  # scored by pseudo-log-likelihood, generates nothing
     caches: bool | None = None  # after the first text off the tree: whether its cache is exact
 
-    # The verbs. Their modules are imported at first use: ``import probelib.lm`` needs neither torch
-    # nor pandas.
+    # The verbs. Their modules are imported at first use: ``import probelib.lm`` needs no torch.
 
     def logprobs(self, prompts, continuations, *args, **options):
-        """Log-probability of every continuation token after its prompt, as rows; see
-        ``scoring.logprobs``."""
+        """Log P of every continuation token after its prompt; see ``scoring.logprobs``."""
         from probelib.lm.scoring import logprobs
 
         return logprobs(self, prompts, continuations, *args, **options)
@@ -72,16 +69,14 @@ class Model:
         return beam_steps(self, prompts, *args, **options)
 
     def chat(self, prompt: str) -> str:
-        """A prompt in the model's format; without one, as a user turn of the chat template if the
-        tokenizer has a template."""
+        """A prompt in the model's format; without one, as a user turn if there is a template."""
         if self.format:
             return self.tokens.read(prompt)
         has_one = getattr(self.tokenizer, "chat_template", None)
         return text.user_turn(self.tokens, prompt) if has_one else prompt
 
     def top_continuations(self, prompt, labels, n, *args, **options):
-        """The n most probable candidates of a large set; see
-        ``decode.labels.top_continuations``."""
+        """The n most probable of many labels; see ``decode.labels.top_continuations``."""
         from probelib.lm.decode.labels import top_continuations
 
         return top_continuations(self, prompt, labels, n, *args, **options)
@@ -93,8 +88,7 @@ class Model:
         return hidden_states(self, texts, *args, **options)
 
     def integrated_gradients(self, prompt, *args, **options):
-        """Attribution of a next-token probability to the prompt; see
-        ``internals.gradients.integrated_gradients``."""
+        """Attribution to the prompt; see ``internals.gradients.integrated_gradients``."""
         from probelib.lm.internals.gradients import integrated_gradients
 
         return integrated_gradients(self, prompt, *args, **options)
@@ -129,17 +123,16 @@ class Model:
 
 
 class LM(Model):
-    """A local model with its tokenizer, made by ``load``. The weights are loaded by the first verb,
-    which also chooses the ``path`` that scores it (one of ``selfcheck.PATHS``), and says ``why`` it
-    is not the tree."""
+    """A local model with its tokenizer, made by ``load``. The first verb loads the weights and
+    chooses the ``path`` that scores it (of ``selfcheck.PATHS``; ``why`` it is not the tree)."""
 
     path: str | None = None
     why = ""
+    tokenizer_source = ""  # what gives the tokenizer's ids: "its class", "tokenizer.json", ...
 
     def __init__(self, name: str, folder: Any, adapter: Path | None = None, **options):
-        """``options``: quantize, quantization, device, dtype, device_map, trust_remote_code, as in
-        ``load``."""
-        self.name, self.folder, self.adapter = name, folder, adapter  # adapter: a LoRA's folder
+        """``adapter``: the folder of a LoRA; ``options`` as in ``load``."""
+        self.name, self.folder, self.adapter = name, folder, adapter
         self.quantize: str | None = options.get("quantize")
         self.quantization: dict = options.get("quantization") or {}
         self._device, self._dtype = options.get("device", "auto"), options.get("dtype", "auto")
@@ -165,9 +158,8 @@ class LM(Model):
     # Identity
 
     def identity(self) -> dict:
-        """Everything that changes a number: files, quantization, dtype, device type. The weights
-        are not loaded for it. Raise ProbeError if files, the tokenizer or loaded weights were
-        changed since."""
+        """Everything that changes a number, without loading the weights. Raise ProbeError if files,
+        the tokenizer or loaded weights were changed since."""
         reads = vars(self).get("_reads")
         if (reads and reads != text.digest(self.tokenizer)) or (
             "_loaded" in vars(self) and self._loaded[0] != self._weights()
@@ -214,14 +206,13 @@ class LM(Model):
 
     @property
     def probe(self) -> list[float]:
-        """Log-probabilities of fixed token sequences, when the weights were loaded; see
-        ``internals.forwards.probe``."""
+        """``internals.forwards.probe`` when the weights were loaded."""
         self.hf_model  # noqa: B018
         return self._loaded[1]
 
     def confirm(self, record: dict) -> None:
-        """Raise ProbeError if loaded weights compute other numbers than those that ``record``, an
-        earlier ``describe()``, was made with: something changed that no key names."""
+        """Raise ProbeError if loaded weights compute other numbers than those of ``record``, an
+        earlier ``describe()``: something changed that no key names."""
         if "_loaded" not in vars(self) or not record.get("probe"):
             return
         from probelib.lm.internals.forwards import same_probe
@@ -235,7 +226,12 @@ class LM(Model):
 
     def describe(self) -> dict:
         """Provenance: ``identity``, and what is known once the weights are loaded."""
+        import platform
+
+        import torch
+
         attention = self.hf_model.config._attn_implementation  # loads the weights
+        gpu = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else ""
         return self._identity() | {
             "bos": self.tokens.bos_rule,
             "eos": self.tokenizer.eos_token,
@@ -251,18 +247,9 @@ class LM(Model):
             "path": self.path,
             "why": self.why,
             "unused_weights": self.unused_weights,
-            "device_name": self._device_name(),
+            "device_name": gpu or platform.processor() or platform.machine(),
             "probe": self.probe,
         }
-
-    def _device_name(self) -> str:
-        import platform
-
-        import torch
-
-        if self.device.type == "cuda":
-            return torch.cuda.get_device_name(self.device)
-        return platform.processor() or platform.machine()
 
     def __repr__(self) -> str:
         return f"LM({self.name}, {self.quantize or self.dtype}, {self.device})"
@@ -304,16 +291,10 @@ class LM(Model):
 
         try:
             trusted = {"trust_remote_code": self.trust_remote_code}
-            config = AutoConfig.from_pretrained(self.folder, **trusted)
+            return AutoConfig.from_pretrained(self.folder, **trusted)
         except Exception as error:  # from the file, its checks, or code of the repository
             why = " ".join(str(error).split())[:300]
             raise ProbeError(f"{self.folder}: config.json cannot be read: {why}") from error
-        layers = getattr(config.get_text_config(), "num_hidden_layers", None) or 0
-        if layers > DEEPEST:
-            raise ProbeError(
-                f"{self.folder}: config.json names {layers} layers; at most {DEEPEST} are read"
-            )
-        return config
 
     @property
     def encoder_decoder(self) -> bool:  # type: ignore[override]
@@ -333,30 +314,20 @@ class LM(Model):
         return context_length(self.config)
 
     @cached_property
-    def _read_tokenizer(self) -> tuple[Any, str]:
-        own = self.adapter and (self.adapter / "tokenizer_config.json").exists()
-        folder: Any = self.adapter if own else self.folder
-        tokenizer, source = text.read_tokenizer(folder, self.config, self.trust_remote_code)
-        self._reads = text.digest(tokenizer)
-        return tokenizer, source
-
-    @cached_property
     def tokenizer(self):
         """The tokenizer, held against its own file; see ``text.read_tokenizer``."""
-        return self._read_tokenizer[0]
-
-    @property
-    def tokenizer_source(self) -> str:
-        """What gives the tokenizer's ids: "its class", "tokenizer.json", ..."""
-        return self._read_tokenizer[1]
+        own = self.adapter and (self.adapter / "tokenizer_config.json").exists()
+        folder: Any = self.adapter if own else self.folder
+        found = text.read_tokenizer(folder, self.config, self.trust_remote_code)
+        tokenizer, self.tokenizer_source = found
+        self._reads = text.digest(tokenizer)
+        return tokenizer
 
     @cached_property
     def ends(self) -> frozenset[int]:
         """Ids that end a text: the tokenizer's, and those of generation_config.json (end of turn in
         Gemma and Phi 3)."""
-        return self._ends(self._generation_ends())
-
-    def _ends(self, ids) -> frozenset[int]:
+        ids = self._generation_ends()
         ids = (self.eos, *(ids if isinstance(ids, list) else [ids]))
         return frozenset(i for i in ids if isinstance(i, int) and i >= 0)
 
@@ -365,7 +336,7 @@ class LM(Model):
         if not file.exists():
             return None
         try:
-            return json.loads(file.read_text(encoding="utf-8")).get("eos_token_id")
+            return json.loads(file.read_bytes()).get("eos_token_id")
         except (ValueError, AttributeError) as error:
             raise ProbeError(f"{file} cannot be read: {error}") from error
 
@@ -376,8 +347,7 @@ class LM(Model):
 
     @cached_property
     def n_parameters(self) -> int:
-        """Parameters without the embeddings (of a quantized model: before packing), as used in
-        scaling fits."""
+        """Parameters without the embeddings (of a quantized model: before packing)."""
         if stored_quantization(self.folder):
             return int(parameters_by_config(self.folder, without=EMBEDDINGS) or 0)
         return count_parameters(self.folder, without=EMBEDDINGS)
@@ -404,16 +374,14 @@ class LM(Model):
             raise
         return hf_model
 
-    # Token budget
-
     @property
     def default_budget(self) -> int:
+        """Most tokens packed into one row."""
         return GPU_BUDGET if self.device.type == "cuda" else CPU_BUDGET
 
     @cached_property
     def budget(self) -> int:
-        """Most tokens packed into one row. Constant on a CPU, so that results repeat; on a GPU
-        halved when out of memory."""
+        """``default_budget``, halved when out of memory."""
         return self.default_budget
 
     def rows(self, most: int, budget: int) -> int:

@@ -1,10 +1,10 @@
-"""Which models are shipped, and display names of models.
+"""Which models are shipped, display names of models, and which models go together by their names.
 
 input                                              display name
 an organism or a Hugging Face id                   the same
 a folder "/data/run-7/checkpoint-1000"             its last two parts: "run-7/checkpoint-1000"
 a folder of Hugging Face's cache                   the id: "EleutherAI/pythia-160m"
-"http://localhost:8000/v1#EleutherAI/pythia-410m"  "EleutherAI/pythia-410m at localhost:8000"
+"http://localhost:8000/v1#owner/name"              "owner/name at localhost:8000"
 "Qwen/Qwen3-0.6B@4bit@shots"                       the same: a variant (see ``VARIANT``)
 "mine=/data/run-7/checkpoint-1000"                 "mine" (a word that is no model itself)
 "tuned=base"                                       both halves
@@ -38,16 +38,15 @@ def organisms() -> list[str]:
 
 
 def short_names(*parameters, format: str = "bare"):
-    """Display names of models, as in tables, figures and ``LM.name``. Afterwards ``load`` accepts
-    them as well.
+    """Display names of models, as in tables, figures and ``LM.name``; ``load`` takes them from
+    then on.
 
     parameters  all parameters of a notebook that name models: each a name, a list of names, or None
     format      "cue", "shots" or "chat": of every name that has no format of its own
-    returns     the same with display names, each once per list; of a single parameter just its
-                value
+    returns     the same with display names, each once per list (named twice: with a warning); of
+                a single parameter just its value
 
-    Raise ProbeError if a display name stands for two sources. A model named twice in a list counts
-    once, with a warning.
+    Raise ProbeError if a display name stands for two sources.
     """
     if format not in ("bare", *FORMATS):
         raise unknown("format", format, ("bare", *FORMATS))
@@ -85,9 +84,8 @@ def claim(name: str) -> tuple[str, str]:
     if first in _sources and first != source and not is_folder(source):
         raise _clash(first, source.removeprefix(f"{first}="))
     source = absolute(source)
-    short = given or display_name(source)
-    if given:
-        display_name(source)  # checks an address
+    named = display_name(source)  # checks an address, too
+    short = given or named
     if _sources.setdefault(short, source) != source:
         raise _clash(short, source)
     return short, source
@@ -118,9 +116,9 @@ def split_display(name: str) -> tuple[str, str]:
 
 
 def with_base(entry: str) -> tuple[str, str]:
-    """Split an entry of a list of tuned models, "tuned=base" or "tuned", into (tuned, base or "").
-    Names of folders and served models may contain "=" themselves ("lr=1e-4/checkpoint-100"); the
-    tuned model may have a display name ("mine=/data/model=base").
+    """(tuned, base or "") of an entry of a list of tuned models, "tuned=base" or "tuned". Names of
+    folders and servers may hold "=" themselves ("lr=1e-4/checkpoint-100"), and the tuned model may
+    have a display name ("mine=/data/model=base").
 
     >>> with_base("lmsys/vicuna-7b-v1.3=huggyllama/llama-7b"), with_base("atlas-neox-2.4m-it")
     (('lmsys/vicuna-7b-v1.3', 'huggyllama/llama-7b'), ('atlas-neox-2.4m-it', ''))
@@ -140,8 +138,7 @@ def with_base(entry: str) -> tuple[str, str]:
 
 
 def display_name(source: str) -> str:
-    """The display name of an organism, a folder, a Hugging Face id or a server's address; see the
-    module's table."""
+    """The display name of a model without one of its own; see the module's table."""
     if source.startswith(SERVERS):
         url, _, model = source.partition("#")
         check_url(url)
@@ -225,3 +222,27 @@ def _last_parts(path: str) -> str:
     while first and parts[first].startswith("_"):  # matplotlib omits such names from legends
         first -= 1
     return str(Path(*parts[first:]))
+
+
+def family(name: str) -> str:
+    """The part of a model's name before its size.
+
+    >>> family("atlas-neox-0.6m"), family("lmsys/vicuna-7b-v1.3")
+    ('atlas-neox', 'lmsys/vicuna')
+    """
+    return re.split(r"-\d+(?:\.\d+)?[mb]\d*(?![a-z])", name, flags=re.IGNORECASE)[0]
+
+
+def tuned_pairs(tuned: list[str]) -> dict[str, str]:
+    """Instruction-tuned model -> its base: ``X-it`` -> ``X``; an entry ``Y=X`` names the base."""
+    return {name: base or name.removesuffix("-it") for name, base in map(with_base, tuned)}
+
+
+def pairs_with_base(models: list[str], tuned: list[str]) -> list[tuple[str, str]]:
+    """(instruction-tuned model, base) of every entry of ``tuned`` whose base is in ``models``."""
+    return [(name, base) for name, base in tuned_pairs(tuned).items() if base in {*models} - {name}]
+
+
+def tuned_of(model: str, tuned: list[str]) -> str | None:
+    """The first instruction-tuned model of a base; None if there is none."""
+    return next((name for name, _ in pairs_with_base([model], tuned)), None)

@@ -1,10 +1,9 @@
 """``logprobs``: log P(token) of every continuation token after its prompt, as rows."""
 
 import time
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from functools import cache
 from itertools import chain
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,35 +12,21 @@ from probelib.errors import ProbeError, texts_of
 from probelib.lm.families import Branches
 from probelib.lm.internals.masked import NOTE, PSEUDO, needs_generator
 from probelib.lm.selfcheck import PATHS, score_by
-from probelib.lm.text import as_turns
 from probelib.lm.tokens import check_length
 from probelib.lm.tree import Tree, common_beginning
 
 
 def logprobs(
-    model,
-    prompts: list[str],
-    continuations: list[list[str]],
-    end: bool = False,
-    path: str = "auto",
-    chat: bool = False,
-    system: str | None = None,
-    examples: Sequence[tuple[str, str]] = (),
+    model, prompts: list[str], continuations: list[list[str]], end: bool = False, path: str = "auto"
 ) -> pd.DataFrame:
     """Teacher-forced log-probabilities; one row per (prompt, continuation).
 
     prompts        texts, or one text; a repeated prompt costs nothing
     continuations  a list of continuations per prompt, e.g. [" Paris", " Lyon"], with the blank
                    before the word; a text stands for a list of one
-    end            also return what follows: ``eos_logprob``, ``greedy_text``, ``greedy_done``.
-                   Forwards one more token per row
+    end            also return what follows (one more token per row)
     path           "auto" (the fastest one that passes the self-check on this model), or one of
-                   ``selfcheck.PATHS``; of a masked language model "pseudo" or "pseudo-original"
-                   (see ``internals.masked``)
-    chat           each prompt becomes a user turn of the tokenizer's chat template, after
-                   ``system`` (a system turn) and ``examples`` ((user, assistant) turns); thinking
-                   is switched off where the template can. A continuation begins as the template's
-                   answers do: without its blank, unless the template writes one
+                   ``selfcheck.PATHS``; of a masked language model one of ``internals.masked``
 
     columns
         prompt, candidate   indices into ``prompts`` and into its continuations
@@ -52,18 +37,17 @@ def logprobs(
                             exactly this
         eos_logprob         log P(end of sequence | prompt, continuation), nats; NaN without
                             ``end`` or without an EOS
-        greedy_text         the known beginning of the greedy output: the continuation's tokens as
-                            long as they are the arg-max, then the first arg-max that differs or
-                            follows them. "" without ``end``
-        greedy_done         whether the greedy output is known to end there (that arg-max is in
-                            ``LM.ends``)
+        greedy_text         the known beginning of the greedy output: the continuation as long as
+                            it is the arg-max, then the first arg-max that differs or follows; ""
+                            without ``end``
+        greedy_done         whether that arg-max is in ``LM.ends``
         note                "" or, joined by "; ": "boundary" (the tokenizer would split the joined
                             text differently), "no blank" (the continuation goes on with the
                             prompt's last word), "pseudo-log-likelihood"
 
-    ``.attrs["cost"]`` counts requested, distinct and forwarded tokens, forwards, seconds and the
-    path used. Raise ProbeError for an empty continuation, a sequence longer than the context, NaN
-    or infinite logits.
+    ``.attrs["cost"]`` counts requested and forwarded tokens, forwards, seconds and the path used.
+    Raise ProbeError for an empty continuation, a sequence longer than the context, NaN or infinite
+    logits.
     """
     started = time.perf_counter()
     prompts, continuations = _checked_texts(prompts, continuations)
@@ -72,17 +56,14 @@ def logprobs(
         raise ProbeError(f"path is {path!r}; allowed for {model.name}: {', '.join(allowed)}")
     if end:
         needs_generator(model, "the probability of an end of text")
-    if chat:
-        prompts, continuations = as_turns(model, prompts, continuations, system, examples)
-    elif system is not None or examples:
-        raise ProbeError("system and examples are turns of a chat: use chat=True")
-    requests = _requests(model, prompts, continuations, end)
+    contexts, branches, rows = _requests(model, prompts, continuations, end)
     path = model.choose_path() if path == "auto" else path
-    scores, argmax, cost = score_ids(model, requests.contexts, requests.branches, path)
-    frame = _frame(model, requests, scores, argmax, end)
+    scores, argmax, cost = score_ids(model, contexts, branches, path)
+    ids = [tokens[: len(tokens) - end] for _, tokens in branches]
+    frame = _frame(model, rows, ids, scores, argmax)
     frame.attrs["cost"] = cost | {
-        "requested_tokens": int(requests.tokens.sum()),
-        "requests": len(requests.branch),
+        "requested_tokens": int(rows["length"].sum()),
+        "requests": len(rows),
         "seconds": time.perf_counter() - started,
         "path": path,
     }
@@ -90,8 +71,7 @@ def logprobs(
 
 
 def _checked_texts(prompts, continuations) -> tuple[list[str], list[list[str]]]:
-    """Prompts and their continuations as lists of texts; a single text stands for a list of one.
-    ProbeError where they do not match or are no texts."""
+    """Prompts and their continuations as lists of texts."""
     if isinstance(prompts, str):
         prompts, continuations = [prompts], [continuations]
     prompts = texts_of("prompts", prompts)
@@ -102,46 +82,33 @@ def _checked_texts(prompts, continuations) -> tuple[list[str], list[list[str]]]:
     return prompts, [texts_of(name, texts) for name, texts in zip(named, lists, strict=True)]
 
 
-class Requests(NamedTuple):
-    """Distinct sequences, and which of them each row is about.
+def _requests(model, prompts: list[str], continuations: list[list[str]], end: bool):
+    """Tokenize each distinct text once, and number the distinct pairs in the order of the rows.
 
-    contexts   ids of the distinct prompts
-    branches   distinct (index of the context, ids of the continuation)
-    prompt, candidate, branch, note, tokens   per row: the indices, the note, the length of the
-                                              whole sequence
+    returns   contexts: ids of the distinct prompts; branches: distinct (index of the context, ids
+              of the continuation); per row: prompt, candidate, branch, note, and length (tokens of
+              the whole sequence)
     """
-
-    contexts: list[list[int]]
-    branches: list[tuple[int, tuple[int, ...]]]
-    prompt: np.ndarray
-    candidate: np.ndarray
-    branch: np.ndarray
-    note: np.ndarray
-    tokens: np.ndarray
-
-
-def _requests(model, prompts: list[str], continuations: list[list[str]], end: bool) -> Requests:
-    """Tokenize each distinct text once, and number the distinct pairs in the order of the rows."""
     sizes = np.array([len(texts) for texts in continuations], dtype=np.int64)
     prompt = np.repeat(np.arange(len(prompts)), sizes)
     candidate = np.arange(len(prompt)) - np.repeat(sizes.cumsum() - sizes, sizes)
     context, prompts = _numbered(prompts)
     text, texts = _numbered(chain.from_iterable(continuations))
     contexts = model.tokens.prompts(prompts)
-    tail = _end_ids(model) if end else ()
+    tail = _tail(model, end)
     form, ids = _numbered(each + tail for each in model.tokens.continuations(texts))
     pairs = np.stack([context[prompt], text])
     branch, distinct = _numbered(zip(pairs[0].tolist(), form[text].tolist(), strict=True))
     branches = [(c, ids[i]) for c, i in distinct]
-    length = np.array([len(tokens) for tokens in contexts], dtype=np.int64)[pairs[0]]
+    before = np.array([len(tokens) for tokens in contexts], dtype=np.int64)[pairs[0]]
     own = np.array([len(tokens) for tokens in ids], dtype=np.int64)[form[text]]
     # a decoder never reads the last token
     special = len(model.tokens.finish) if model.masked else -1
-    longest = np.maximum(length, own) if model.encoder_decoder else length + own + special
+    longest = np.maximum(before, own) if model.encoder_decoder else before + own + special
     if len(longest):
         check_length(model, prompts[pairs[0, longest.argmax()]], int(longest.max()))
-    note = _notes(model, prompts, texts, pairs)
-    return Requests(contexts, branches, prompt, candidate, branch, note, length + own)
+    rows = {"prompt": prompt, "candidate": candidate, "branch": branch, "length": before + own}
+    return contexts, branches, pd.DataFrame(rows | {"note": _notes(model, prompts, texts, pairs)})
 
 
 def _numbered(values: Iterable[Hashable]) -> tuple[np.ndarray, list]:
@@ -151,9 +118,9 @@ def _numbered(values: Iterable[Hashable]) -> tuple[np.ndarray, list]:
     return np.array(each, dtype=np.int64), list(numbers)
 
 
-def _end_ids(model) -> tuple[int, ...]:
-    """The end-of-sequence token; -1 if there is none: only the arg-max is requested."""
-    return (model.eos if model.eos is not None else -1,)
+def _tail(model, end: bool) -> tuple[int, ...]:
+    """With ``end`` the end-of-sequence token; -1 if there is none: only the arg-max is requested."""
+    return (model.eos if model.eos is not None else -1,) if end else ()
 
 
 def _notes(model, prompts: list[str], texts: list[str], pairs: np.ndarray) -> np.ndarray:
@@ -181,31 +148,27 @@ def score_ids(model, contexts: list[list[int]], branches: Branches, path: str = 
     return scores, argmax, cost | {"budget": model.budget}
 
 
-def _frame(model, requests: Requests, scores: list, argmax: list, end: bool) -> pd.DataFrame:
-    """The frame of ``logprobs``; scores and arg-max have one array per branch."""
-    branch, ids = requests.branch, [ids[: len(ids) - end] for _, ids in requests.branches]
-    lengths = np.array([len(tokens) for tokens in ids], dtype=np.int64)
+def _frame(model, rows: pd.DataFrame, ids: list, scores: list, argmax: list) -> pd.DataFrame:
+    """The frame of ``logprobs``. ids: of the continuation of each branch; scores and arg-max: one
+    array per branch, one longer than its ids with ``end``."""
+    branch, lengths = rows["branch"].to_numpy(), np.array(list(map(len, ids)), dtype=np.int64)
     of_tokens = [each[: len(tokens)] for each, tokens in zip(scores, ids, strict=True)]
     best = [each[: len(tokens)] for each, tokens in zip(argmax, ids, strict=True)]
     flat = lambda lists: np.fromiter(chain.from_iterable(lists), np.int64)
     equal = flat(best) == flat(ids)
     starts, total = lengths.cumsum() - lengths, np.concatenate([np.empty(0), *of_tokens])
     after, texts = np.full(len(ids), np.nan), [("", False)] * len(ids)
-    if end:
+    if sum(map(len, scores)) > len(total):
         after[:], texts = [each[-1] for each in scores], _greedy(model, ids, argmax)
-    return pd.DataFrame(
-        {
-            "prompt": requests.prompt,
-            "candidate": requests.candidate,
-            "n_tokens": lengths[branch],
-            "logprob": np.add.reduceat(total, starts)[branch],
-            "token_logprobs": pd.Series(of_tokens, dtype=object).to_numpy()[branch],
-            "greedy": np.logical_and.reduceat(equal, starts)[branch],
-            "eos_logprob": after[branch],
-            "greedy_text": np.array([text for text, _ in texts], dtype=object)[branch],
-            "greedy_done": np.array([done for _, done in texts], dtype=bool)[branch],
-            "note": requests.note,
-        }
+    return rows[["prompt", "candidate"]].assign(
+        n_tokens=lengths[branch],
+        logprob=np.add.reduceat(total, starts)[branch],
+        token_logprobs=pd.Series(of_tokens, dtype=object).to_numpy()[branch],
+        greedy=np.logical_and.reduceat(equal, starts)[branch],
+        eos_logprob=after[branch],
+        greedy_text=np.array([text for text, _ in texts], dtype=object)[branch],
+        greedy_done=np.array([done for _, done in texts], dtype=bool)[branch],
+        note=rows["note"],
     )
 
 
@@ -226,8 +189,6 @@ def tree_tokens(
 ) -> int:
     """Number of tokens that ``logprobs`` would forward on the tree for these requests (every
     distinct prefix once); nothing is forwarded."""
-    eos, sizes = _end_ids(model) if end else (), list(map(len, continuations))
-    ids = model.tokens.continuations(list(chain.from_iterable(continuations)))
-    prompt = np.repeat(np.arange(len(prompts)), sizes).tolist()
-    branches = [(p, tokens + eos) for p, tokens in zip(prompt, ids, strict=True)]
+    tail, read = _tail(model, end), model.tokens.continuations
+    branches = [(p, ids + tail) for p, texts in enumerate(continuations) for ids in read(texts)]
     return len(Tree(model.tokens.prompts(prompts), branches))

@@ -1,8 +1,7 @@
 """Which path scores a model: the fastest one that agrees with single sequences on this model.
 
-The check is needed because an unknown architecture may accept a packed row and silently return
-wrong scores. The judge is one unpadded sequence per forward ("alone"); the padded batches of the
-plain path are checked like everything else.
+An unknown architecture may accept a packed row and silently return wrong scores. The judge is one
+unpadded sequence per forward ("alone"); the padded batches of the plain path are checked, too.
 """
 
 import warnings
@@ -25,13 +24,6 @@ from probelib.lm.tree import score_tree
 
 # fastest first; "steps" is "repeated" token by token, "alone" is "plain" one sequence at a time
 PATHS = ("tree", "repeated", "steps", "plain", "alone")
-COST = {
-    "repeated": "each prompt once and its state repeated for its continuations",
-    "steps": "each prompt once and its continuations token by token",
-    "plain": "the whole prompt again for each continuation, often 20 to 150 times as many tokens",
-    "alone": "the whole prompt again for each continuation, one sequence at a time",
-}
-DECODED = "each prompt encoded once, and one decoder row for each continuation"
 # Nats per token. Half precision differs from itself by as much under another attention kernel. With
 # 8 bits, rounding a sum differently moves some activations to the next of 256 steps (fewer than 1
 # token in 50, up to 0.07 nats observed).
@@ -47,9 +39,8 @@ WINDOWS = ("sliding_window", "attention_chunk_size", "index_topk")
 
 
 def choose(model) -> tuple[str, str]:
-    """Return the path that scores a model, and why it is not a faster one: the first of ``PATHS``
-    that agrees with single sequences; "pseudo" for a masked language model. A warning says if it is
-    not the tree."""
+    """The path that scores a model, the first of ``PATHS`` that agrees with single sequences
+    ("pseudo" for a masked language model), and why it is not a faster one: also a warning."""
     if model.masked:
         return "pseudo", ""
     with FORWARD:
@@ -57,8 +48,8 @@ def choose(model) -> tuple[str, str]:
     path = next(path for path in paths if path not in failed)
     why = "; ".join(f"{faster}: {failed[faster]}" for faster in paths[: paths.index(path)])
     if why:
-        cost = DECODED if model.encoder_decoder else COST[path]
-        warnings.warn(f"{model.name} is scored on the path {path!r}: {cost} ({why})", stacklevel=4)
+        said = f"{model.name} is scored on the path {path!r}, slower than the tree ({why})"
+        warnings.warn(said, stacklevel=4)
     return path, why
 
 
@@ -83,9 +74,8 @@ def score_by(model, path: str, contexts, branches, budget: int) -> tuple[list, l
 
 
 def failures(model) -> dict[str, str]:
-    """Path -> why it does not reproduce the model's log-probs of single sequences, for the paths
-    faster than the first that does; also with attention windows that are narrow enough to matter in
-    a short check."""
+    """Path -> why it does not reproduce the log-probs of single sequences, for the paths faster
+    than the first that does; also with attention windows that matter in a short check."""
     failed: dict[str, str] = {}
     for path in paths_of(model)[:-1]:
         check = partial(_why_not, model, path)
@@ -99,9 +89,9 @@ def failures(model) -> dict[str, str]:
 
 
 def _why_not(model, path: str, budget: int) -> str:
-    """Compare a path with single sequences; "" if they agree. In half precision the same weights in
-    float32 are the referee, where memory allows it: the path must be exact there, and in half
-    precision as near to it as single sequences are."""
+    """Compare a path with single sequences; "" if they agree. In half precision the path must be
+    exact with the same weights in float32, where memory allows it, and as near to that as single
+    sequences are."""
     exact, scores = _in_float32(model, path, budget), _scores(model, path, budget)
     for of in (exact, scores):
         if of and isinstance(of[path], str):
@@ -124,8 +114,8 @@ def _why_not(model, path: str, budget: int) -> str:
 
 
 def _largest(scores: list[np.ndarray], truth: list[np.ndarray], share: float = 1) -> float:
-    """The largest |scores - truth| of the tokens of the first branches over all settings; in each
-    setting of the ``share`` of tokens that differ least."""
+    """The largest |scores - truth| over all settings of the ``share`` of tokens that differ
+    least."""
     return max(
         float(np.quantile(np.abs(of[: len(truth[0])] - truth[0][: len(of)]), share))
         for of in scores
@@ -133,9 +123,8 @@ def _largest(scores: list[np.ndarray], truth: list[np.ndarray], share: float = 1
 
 
 def _scores(model, path: str, budget: int) -> dict[str, Any]:
-    """ "alone", "plain" and a path -> log-probs of tokens in each of its settings (of the path,
-    maybe the exception): a few branches in short rows, and enough branches to fill a row and start
-    a second one behind a cache."""
+    """ "alone", "plain" and a path -> log-probs of tokens in each of its settings, or the exception:
+    a few branches in short rows, and enough to fill a row and start a second one."""
     rng, ids = np.random.default_rng(0), text_ids(model.hf_model.config)
     draw = lambda n: rng.choice(ids, n).tolist()
     prefix, first = draw(min(SHARED + 8, model.context - 8)), draw(1)
@@ -167,9 +156,8 @@ def _scores(model, path: str, budget: int) -> dict[str, Any]:
 
 
 def _in_float32(model, path: str, budget: int) -> dict | None:
-    """``_scores`` of a model in half precision with its weights in float32, for this call: rounding
-    flips no expert of a mixture there. None for float32 models, quantized ones, and where memory
-    does not hold the weights twice."""
+    """``_scores`` of a model in half precision with its weights in float32, for this call. None for
+    other models, and where memory does not hold the weights twice."""
     hf_model = model.hf_model
     tensors = [*hf_model.parameters(), *hf_model.buffers()]
     half = [tensor for tensor in tensors if tensor.dtype == hf_model.dtype != torch.float32]
@@ -192,11 +180,8 @@ def _in_float32(model, path: str, budget: int) -> dict | None:
 
 @contextmanager
 def narrow_windows(hf_model, size: int):
-    """Context manager: attention windows of at most ``size`` tokens; yields the windows that were
-    narrowed, by name.
-
-    Usual windows are thousands of tokens, and only longer contexts show whether packed rows respect
-    them."""
+    """Context manager: attention windows, usually of thousands of tokens, of at most ``size``;
+    yields those that were narrowed, by name."""
     config = hf_model.config.get_text_config()
     every = ((name, getattr(config, name, None)) for name in WINDOWS)
     original = {name: window for name, window in every if window and window > size}

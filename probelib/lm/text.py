@@ -1,18 +1,6 @@
 """What a model reads: its tokenizer, held against the tokenizer's own file, and the turns of its
-chat template.
-
-Text becomes other tokens than the model was trained with, and nothing fails. So everything that
-decides about tokens before the first forward stands here:
-
-``read_tokenizer``   transformers 5 rebuilds a tokenizer as the class that tokenizer_config.json
-                     names and may drop the pre-tokenizer of tokenizer.json. Where the ids of
-                     ``TEXTS`` differ, the file wins
-``user_turn``        a prompt as a turn of the chat template, up to the place where the template's
-                     answers begin
-``prompt_ids``       control tokens that the template writes are control tokens; in a user's text
-                     they are text
-``digest``           everything of a tokenizer that changes an id, for the keys of stored scores
-"""
+chat template. Where text becomes other tokens than the model was trained with, nothing fails; so
+everything that decides about tokens before the first forward stands here."""
 
 import hashlib
 import json
@@ -20,7 +8,7 @@ import os
 import re
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import chain
@@ -61,7 +49,6 @@ OPEN, CLOSE = "\uf8e0", "\uf8e1"
 CLOSED = re.compile(
     r"\s*\S*?(think|thought|reason)\w*\W*?(/|end)\S*?(think|thought|reason)\S*\s*", re.IGNORECASE
 )
-SECONDS = 30  # most of one rendering
 RENDERING = threading.Lock()  # the date is fixed in a module of transformers
 
 
@@ -86,8 +73,9 @@ def read_tokenizer(
     source: str | Path, config=None, trust_remote_code: bool = False
 ) -> tuple[Any, str]:
     """The tokenizer of a folder or Hugging Face id, and where its ids come from: "its class", or
-    "tokenizer.json" (the class gives other ids than the file). Raise ProbeError if it cannot be
-    read or disagrees with its file."""
+    "tokenizer.json": transformers 5 rebuilds a tokenizer as the class that tokenizer_config.json
+    names and may drop parts of tokenizer.json; where ids of ``TEXTS`` differ, the file wins. Raise
+    ProbeError if it cannot be read or disagrees with its file."""
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
     options = {"trust_remote_code": trust_remote_code}
@@ -169,38 +157,29 @@ def digest(tokenizer) -> str:
 # Chat
 
 
-def user_turn(
-    tokens, prompt: str, system: str | None = None, examples: Sequence[tuple[str, str]] = ()
-) -> str:
-    """A prompt as the last user turn of the tokenizer's chat template, up to the place where
-    answers begin, without the BOS token, which ``tokens`` adds, and without the blank that the
-    template writes before an answer.
-
-    system     text of a system turn before all others; ProbeError if the template refuses it
-    examples   (user, assistant) turns before the prompt
-    """
-    return turn_and_blank(tokens, prompt, system, examples)[0]
+def user_turn(tokens, prompt: str) -> str:
+    """A prompt as the user turn of the chat template, up to the place where answers begin: without
+    the BOS token, which ``tokens`` adds, and the blank before an answer."""
+    return turn_and_blank(tokens, prompt)[0]
 
 
-def turn_and_blank(tokens, prompt: str, system: str | None = None, examples=()) -> tuple[str, str]:
+def turn_and_blank(tokens, prompt: str) -> tuple[str, str]:
     """``user_turn``, and the blank that the template writes before an answer ("" or " ").
 
     The template is asked: an assistant turn with a rare word is rendered, and answers begin where
-    that word stands.
+    that word stands. Raise ProbeError if it has no such place.
 
         generation prompt       <user>Oslo?<end><assistant>
         turn with an answer     <user>Oslo?<end><assistant><|channel|>final<|message|>Zyxwvutsr<end>
     """
-    turns = [("system", system)] if system is not None else []
-    for user, assistant in examples:
-        turns += [("user", user), ("assistant", assistant)]
-    turns = [(role, _marked(tokens, text)) for role, text in (*turns, ("user", prompt))]
+    turns = [("user", _marked(tokens, prompt))]
     begin = render(tokens.tokenizer, turns, add_generation_prompt=True)
     before, found, _ = render(tokens.tokenizer, [*turns, ("assistant", ANSWER)]).rpartition(ANSWER)
     name = tokens.tokenizer.name_or_path
     if not found:
         raise ProbeError(
-            f"{name}: the chat template does not write an assistant's text as it is; use chat=False"
+            f"{name}: the chat template does not write an assistant's text as it is; name the model "
+            "without @chat"
         )
     if begin.startswith(before) and CLOSED.fullmatch(begin[len(before) :]):
         before = begin
@@ -215,7 +194,8 @@ def turn_and_blank(tokens, prompt: str, system: str | None = None, examples=()) 
     bos = "".join(tokens.tokenizer.convert_ids_to_tokens(tokens.start))
     marked = before.removeprefix(bos).rstrip(" ")
     text = marked.replace(OPEN, "").replace(CLOSE, "")
-    tokens.pieces[text] = _pieces(marked)
+    parts = re.split(f"{OPEN}(.*?){CLOSE}", marked, flags=re.DOTALL)  # frame, content, frame, ...
+    tokens.pieces[text] = [(part, i % 2 == 0) for i, part in enumerate(parts) if part]
     return text, before[len(before.rstrip(" ")) :]
 
 
@@ -226,26 +206,16 @@ def render(tokenizer, turns: list[tuple[str, str]], **options) -> str:
 
     template, name = getattr(tokenizer, "chat_template", None), tokenizer.name_or_path
     if not template:
-        hint = "name the model without @chat, or use chat=False"
-        raise ProbeError(f"{name} has no chat template; {hint}")
+        raise ProbeError(f"{name} has no chat template; name the model without @chat")
     if "enable_thinking" in str(template):  # Qwen 3, SmolLM 3
         options["enable_thinking"] = False
-    messages, found = [{"role": role, "content": text} for role, text in turns], list[Any]()
-
-    def work() -> None:
-        try:
-            found.append(tokenizer.apply_chat_template(messages, tokenize=False, **options))
-        except Exception as error:  # jinja's, raised by the template itself
-            found.append(error)
-
-    with RENDERING, mock.patch.object(chat_template_utils, "datetime", _Day):
-        rendering = threading.Thread(target=work, daemon=True)  # its loops may have no end
-        rendering.start()
-        rendering.join(SECONDS)
-    if not found or isinstance(found[0], Exception):
-        why = " ".join(str(found[0]).split())[:200] if found else f"more than {SECONDS} seconds"
-        raise ProbeError(f"{name}: the chat template refuses these turns: {why}")
-    return found[0]
+    messages = [{"role": role, "content": text} for role, text in turns]
+    try:
+        with RENDERING, mock.patch.object(chat_template_utils, "datetime", _Day):
+            return tokenizer.apply_chat_template(messages, tokenize=False, **options)
+    except Exception as error:  # jinja's, raised by the template itself
+        why = " ".join(str(error).split())[:200]
+        raise ProbeError(f"{name}: the chat template refuses these turns: {why}") from error
 
 
 def _marked(tokens, text: str) -> str:
@@ -258,56 +228,30 @@ def _marked(tokens, text: str) -> str:
     return f"{before}{OPEN}{inner}{CLOSE}{after}"
 
 
-def _pieces(marked: str) -> list[tuple[str, bool]]:
-    """(text, whether its control tokens are control tokens) of a rendered chat with marks."""
-    parts = re.split(f"{OPEN}(.*?){CLOSE}", marked, flags=re.DOTALL)  # frame, content, frame, ...
-    return [(part, i % 2 == 0) for i, part in enumerate(parts) if part]
-
-
 def prompt_ids(tokens, text: str) -> list[int]:
     """Ids of a prompt that holds a control token's text, without the tokens that the tokenizer puts
-    around it.
-
-    It is a control token where the chat template wrote it (also in a text that was put into the
-    template before), and where the prompt is nothing else, or begins with the BOS token. Everywhere
-    else it is text."""
-    pieces = tokens.pieces.get(text)
-    if pieces is None and tokens.control.fullmatch(text):
-        pieces = [(text, True)]
-    if pieces is None:
-        before, after = tokens.frame
-        framed = before + after and text.startswith(before) and text.endswith(after)
-        if framed and len(text) >= len(before) + len(after):
-            content = text[len(before) : len(text) - len(after)]
-            pieces = [(before, True), (content, False), (after, True)]
-            if not tokens.control.search(content):
-                pieces = [(text, True)]
-    if pieces is None:
-        bos = tokens.tokenizer.bos_token or ""
-        rest = text.removeprefix(bos) if bos else text
-        pieces = [(bos, True), (rest, False)] if rest != text else [(text, False)]
+    around it."""
+    pieces = _pieces(tokens, text)
     last, written = pieces[-1]
     tokens.tails[text] = tokens.control.split(last)[-1] if written else last
     ids = [tokens.encode([piece], control=control)[0] for piece, control in pieces if piece]
     return list(chain.from_iterable(ids))
 
 
-def not_twice(model) -> None:
-    """Raise ProbeError for a model in chat where turns are made anyway."""
-    if model.format == "chat":
-        raise ProbeError(
-            f"{model.name}: the chat template is applied here anyway; name the model without @chat"
-        )
-
-
-def as_turns(
-    model, prompts: list[str], continuations: list[list[str]], system, examples
-) -> tuple[list, list]:
-    """Prompts as user turns, and their continuations as the template writes answers."""
-    not_twice(model)
-    turns = [turn_and_blank(model.tokens, prompt, system, examples) for prompt in prompts]
-    written = [
-        [blank + text.lstrip(" ") for text in texts]
-        for (_, blank), texts in zip(turns, continuations, strict=True)
-    ]
-    return [text for text, _ in turns], written
+def _pieces(tokens, text: str) -> list[tuple[str, bool]]:
+    """(text, whether a control token in it is one) of a prompt. It is one where the chat template
+    wrote it, and where the prompt is nothing else, or begins with the BOS token; elsewhere it is
+    text."""
+    if text in tokens.pieces:
+        return tokens.pieces[text]
+    if tokens.control.fullmatch(text):
+        return [(text, True)]
+    before, after = tokens.frame  # a text may have been put into the template before
+    framed = before + after and text.startswith(before) and text.endswith(after)
+    if framed and len(text) >= len(before) + len(after):
+        content = text[len(before) : len(text) - len(after)]
+        held = tokens.control.search(content)
+        return [(before, True), (content, False), (after, True)] if held else [(text, True)]
+    bos = tokens.tokenizer.bos_token or ""
+    rest = text.removeprefix(bos)
+    return [(bos, True), (rest, False)] if rest != text else [(text, False)]

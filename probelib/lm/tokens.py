@@ -1,11 +1,9 @@
 """Text to token ids, with one rule for the boundary between prompt and continuation.
 
-A prompt is tokenized with the tokenizer's defaults; control tokens in it are text (see
-``text.prompt_ids``). Special tokens that the tokenizer puts before a text (a BOS token) come
-exactly once; ``LM.describe`` records them. A continuation such as " Paris" is tokenized alone and
-its ids are appended, so its tokens are the same after every prompt. If the tokenizer would split
-the joined text differently (a token crosses the boundary), the row is flagged ``boundary``; the
-appended ids are scored.
+A prompt is tokenized with the tokenizer's defaults; control tokens in it are text. What the
+tokenizer puts before a text (BOS) comes exactly once. A continuation such as " Paris" is tokenized
+alone and its ids are appended, so its tokens are the same after every prompt; where the tokenizer
+would split the joined text differently, the row is flagged ``boundary``.
 """
 
 import math
@@ -18,10 +16,6 @@ import numpy as np
 
 from probelib.errors import ProbeError
 from probelib.lm.text import ANSWER, CUE, PATTERNS, no_panic, prompt_ids, turn_and_blank, user_turn
-
-# a blank after anything but white space, as vocabularies write it: plain, in bytes, by
-# SentencePiece
-CROSSING = re.compile("[^\\sĠĉĊč▁][ Ġ▁]")
 
 
 class Tokens:
@@ -74,8 +68,7 @@ class Tokens:
 
     @cached_property
     def frame(self) -> tuple[str, str]:
-        """What the chat template writes before and after the text of a single user turn; "" without
-        a template."""
+        """What the chat template writes before and after a user's text; "" without a template."""
         try:
             before, _, after = user_turn(self, ANSWER[::-1]).partition(ANSWER[::-1])
         except ProbeError:
@@ -101,8 +94,8 @@ class Tokens:
         return [ids[text] for text in texts]
 
     def behind(self, texts: list[str]) -> list[list[int]]:
-        """Ids of texts that follow a prompt's beginning: control tokens in them are text, but for
-        those that the chat template writes at their end."""
+        """Ids of texts behind a prompt's beginning: control tokens in them are text, but for those
+        that the chat template writes at their end."""
         ids, after = self.encode(texts), self.frame[1]
         for n, text in enumerate(texts):
             content = text.removesuffix(after)
@@ -112,8 +105,7 @@ class Tokens:
         return ids
 
     def without_bos(self, text: str) -> str:
-        """A text without the tokens that the tokenizer puts before it anyway: they come exactly
-        once."""
+        """A text without the tokens that the tokenizer puts before it anyway."""
         before = "".join(self.tokenizer.convert_ids_to_tokens(self.start))
         while before and text.startswith(before):
             text = text.removeprefix(before)
@@ -144,12 +136,9 @@ class Tokens:
         return [text.strip()] if self.encoder_decoder else [text, text.lstrip(" ")]
 
     def continuation(self, text: str) -> tuple[int, ...]:
-        """Ids of a continuation.
-
-        SentencePiece tokenizers add a leading blank. So for decoder-only models, try the text as it
-        is, then without its leading blank, then as it is tokenized after a bracket (for a text that
-        has no blank), and take the first form that decodes back to the text after another token.
-        """
+        """Ids of a continuation. SentencePiece tokenizers add a leading blank, so of decoder-only
+        models the first form that decodes back to the text after another token: the text as it is,
+        without its leading blank, or as it is tokenized after a bracket."""
         text = self.said(text)
         if text not in self._continuations:
             ids = [self._ids(form) for form in self._forms(text)]
@@ -158,7 +147,8 @@ class Tokens:
                 raise ProbeError(f"{what}; every candidate needs a text")
             # lazy: rarely needed
             after = (self._ids(f"({text}")[len(self._ids("(")) :] for _ in range(1))
-            exact = (i for i in chain(ids, after) if self._decodes_to(i, text))
+            start, letter = self._ids("a"), self._letter
+            exact = (i for i in chain(ids, after) if i and self.decode(start + i) == letter + text)
             self._continuations[text] = ids[0] if self.encoder_decoder else next(exact, ids[0])
         return self._continuations[text]
 
@@ -166,9 +156,6 @@ class Tokens:
     def texts(self) -> dict[tuple[int, ...], str]:
         """The text of each continuation that was tokenized, by its ids."""
         return {ids: text for text, ids in self._continuations.items()}
-
-    def _decodes_to(self, ids: tuple[int, ...], text: str) -> bool:
-        return bool(ids) and self.decode(self._ids("a") + ids) == self._letter + text
 
     @cached_property
     def _letter(self) -> str:
@@ -178,45 +165,25 @@ class Tokens:
         self, prompts: list[str], continuations: list[str], pairs: np.ndarray
     ) -> np.ndarray:
         """Whether the tokenizer splits prompt + continuation differently from the appended ids,
-        [pairs] bool.
-
-        pairs   [2, pairs] indices into ``prompts`` and ``continuations``
-
-        Tokens do not cross blanks, so the last word of the prompt suffices. If no token of the
-        vocabulary holds a blank after a letter, two words are tokenized apart, and each is compared
-        before or after another word only once.
-        """
+        [pairs] bool; ``pairs``: [2, pairs] indices into ``prompts`` and ``continuations``. Tokens
+        of a prompt do not cross blanks, so its last word suffices."""
         if self.encoder_decoder:
             return np.zeros(pairs.shape[1], dtype=bool)
         words = [self._last_word(text) for text in prompts]
         texts = [self.said(text) for text in continuations]
-        ends = np.array([word != "" and not word[-1].isspace() for word in words], dtype=bool)
-        begins = np.array([text[0] == " " and not text[1].isspace() for text in texts], dtype=bool)
-        apart = ends[pairs[0]] & begins[pairs[1]] & (not self.crosses_blanks)
-        joined = [(words[p], texts[c]) for p, c in pairs[:, ~apart].T.tolist()]
-        behind = [f"{word} a" for word in words]
-        self.tokenize(chain(words, behind, map("a".__add__, texts), map("".join, joined)))
-        left = [self._ids(f"{word} a")[: len(self._ids(word))] != self._ids(word) for word in words]
-        right = [self._joins("a", text) for text in texts]
-        found = np.array(left, dtype=bool)[pairs[0]] | np.array(right, dtype=bool)[pairs[1]]
-        found[~apart] = [self._joins(*pair) for pair in joined]
-        return found
+        asked = [(words[p], texts[c]) for p, c in pairs.T.tolist()]
+        distinct = list(dict.fromkeys(asked))
+        self.tokenize(words)
+        joined = self.encode(list(map("".join, distinct)), control=False) if distinct else []
+        apart = [[*self._ids(word), *self.continuation(text)] for word, text in distinct]
+        crosses = {pair: a != b for pair, a, b in zip(distinct, joined, apart, strict=True)}
+        return np.array([crosses[pair] for pair in asked], dtype=bool)
 
     def _last_word(self, prompt: str) -> str:
         """The text from its last blank, behind the control tokens of a chat."""
         text = self.read(prompt)
         text = self.tails.get(text, text)
         return text[max(text.rfind(" "), 0) :]
-
-    def _joins(self, word: str, text: str) -> bool:
-        """Whether a token crosses from a word into a continuation, as far as the joined text
-        tells."""
-        return self._ids(word + text) != self._ids(word) + self.continuation(text)
-
-    @cached_property
-    def crosses_blanks(self) -> bool:
-        """Whether some token of the vocabulary crosses from one word into the next."""
-        return any(CROSSING.search(str(token)) for token in self.tokenizer.get_vocab())
 
     def tokenize(self, texts: Iterable[str]) -> None:
         """Cache the ids of texts in one tokenizer call: eight times as fast as one by one."""
@@ -227,9 +194,8 @@ class Tokens:
     def encode(
         self, texts: list[str], add_special_tokens: bool = False, control: bool = True
     ) -> list[list[int]]:
-        """Ids as the tokenizer returns them, checked against the model's vocabulary. ``control``:
-        control tokens in the texts ("<|endoftext|>") are recognized, as chat templates need it;
-        otherwise they are text."""
+        """Ids as the tokenizer returns them, checked against the model's vocabulary; ``control``:
+        control tokens in the texts ("<|endoftext|>") are no text."""
         options = {"add_special_tokens": add_special_tokens, "return_attention_mask": False}
         with no_panic(self.tokenizer.name_or_path):
             ids = self.tokenizer(texts, **options, split_special_tokens=not control)["input_ids"]

@@ -10,9 +10,8 @@ r"""The fast path: all requests form one prefix tree, and each distinct token is
                                           /    \       |         predicted, never forwarded.
                                        Paris  Lyon   Madrid
 
-A token attends to its ancestors only (tree mask); its position is its depth.
-The scores are exact: a token attends to the same tokens, at the same positions, as in its own
-sequence.
+A token attends to its ancestors only (tree mask); its position is its depth. So it attends to the
+same tokens, at the same positions, as in its own sequence: the scores are exact.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,9 +30,8 @@ BLOCK = 32  # on a CPU, log-softmax takes so many rows of logits at a time: they
 class Tree:
     """The prefix tree of contexts and branches, in arrays over its nodes.
 
-    Nodes are numbered depth first, siblings by token id. So sorted sequences list them in their
-    order: each sequence adds what it does not share with the one before it. The order of the
-    requests does not matter.
+    Nodes are numbered depth first, siblings by token id: each of the sorted sequences adds what it
+    does not share with the one before it. The order of the requests does not matter.
 
         node    0    1        2    3       4   5      6
         token   the  capital  of   France  is  Spain  is
@@ -83,8 +81,7 @@ class Tree:
         return np.sort(self.depth * len(self) + np.arange(len(self)))
 
     def ancestor(self, node: np.ndarray, depth: np.ndarray) -> np.ndarray:
-        """The ancestor of each node (or the node itself) at a depth: of the nodes there, the last
-        one up to the node."""
+        """The ancestor of each node (or itself) at a depth: the last node there up to it."""
         after = np.searchsorted(self._by_depth, depth * len(self) + node, side="right")
         return self._by_depth[after - 1] % len(self)
 
@@ -121,11 +118,8 @@ def _roots(contexts: Sequence[Sequence[int]]) -> tuple[list, np.ndarray, list[tu
 def _differences(
     roots: list, rests: list[tuple[int, ...]], keys: np.ndarray
 ) -> tuple[np.ndarray, list[Sequence[int]]]:
-    """Per sequence the number of tokens that it shares with the one before, and its other tokens.
-
-    keys   sorted: number of the root * len(rests) + number of the rest; every root is a sequence of
-           its own
-    """
+    """Per sequence the number of tokens that it shares with the one before, and its other tokens;
+    ``keys``: sorted, number of the root * len(rests) + number of the rest; every root is one."""
     shared, added, root_before, rest_before = [], [], (), ()
     numbers = (each.tolist() for each in np.divmod(keys, len(rests)))
     for root, rest in [(roots[r], rests[t]) for r, t in zip(*numbers, strict=True)]:
@@ -148,11 +142,9 @@ def score_tree(hf_model, contexts: list[list[int]], branches: Branches, budget: 
     """Log-probability (nats) of every token of every branch after its context, and the arg-max at
     its position.
 
-    contexts   token ids, at least one each
-    branches   (index of the context, token ids); token -1 requests the arg-max only and gets NaN
-    budget     most tokens packed into one row; bounds the memory
-    returns    per branch: log-probs [L], arg-max ids [L]; and the numbers of forwarded tokens and
-               forwards
+    contexts, branches   as in ``Tree``; token -1 requests the arg-max only and gets NaN
+    budget               most tokens packed into one row; bounds the memory
+    returns              per branch: log-probs [L], arg-max ids [L]; and the cost
     """
     tree = Tree(contexts, branches)
     every = chain.from_iterable(tokens for _, tokens in branches)
@@ -184,16 +176,14 @@ def forward_tree(
     layer: int | None = None,
     cache=None,
 ) -> dict:
-    """Forward every node once: depth first, in rows of ``budget`` tokens. Between two rows the
-    cache keeps only the ancestors of the next node (and the soft prompt).
+    """Forward every node once: depth first, in rows of ``budget`` tokens. Node q attends to node p
+    if p <= q < end[p]; between two rows the cache keeps only the ancestors of the next node.
 
     requested  the nodes whose outputs are read, sorted
     read       called with the outputs at the requested nodes of a row, and these nodes
     layer      None: outputs are logits; a number: hidden states of that layer
     cache      keys and values before the tree (a soft prompt); None: none
     returns    ``forwarded_tokens``, ``forwards``, ``tree_nodes``
-
-    Node q attends to node p, cached or in the row, if p <= q < end[p].
     """
     from transformers import DynamicCache
 
@@ -222,8 +212,8 @@ def forward_tree(
 
 
 def _visible(keys: np.ndarray, end: np.ndarray, virtual: int, n: int, device) -> torch.Tensor:
-    """[n, virtual + keys] bool: what each of the last ``n`` nodes attends to; the soft prompt is
-    visible to all."""
+    """[n, virtual + keys] bool: what each of the last ``n`` nodes attends to; a soft prompt, to
+    which all do, comes first."""
     place = np.pad(keys, (virtual, 0), constant_values=-1)
     after = np.pad(end, (virtual, 0), constant_values=keys[-1] + 1)
     places, ends = to_device(place, device), to_device(after, device)
@@ -244,8 +234,7 @@ def gather_logprobs(
     logits: torch.Tensor, rows: Ints, tokens: Ints
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """log-softmax(logits)[rows, tokens] in float32 (NaN for token -1), the arg-max of every row,
-    and whether all logits are finite: the input of ``to_numpy_checked``. It does not wait for the
-    GPU, so the next forward can be prepared."""
+    and whether all logits are finite, without waiting for the GPU: for ``to_numpy_checked``."""
     logits, on_cpu = logits.float(), logits.device.type == "cpu"
     # on a CPU numpy's arg-max is ten times as fast as torch's
     best = torch.from_numpy(logits.numpy().argmax(-1)) if on_cpu else logits.argmax(-1)

@@ -4,7 +4,7 @@ read without torch."""
 import ast
 import hashlib
 from functools import cache
-from importlib.metadata import distribution, version
+from importlib.metadata import version
 from pathlib import Path
 
 from probelib.errors import ProbeError
@@ -12,7 +12,7 @@ from probelib.errors import ProbeError
 FOLDER = Path(__file__).parent
 LIBRARIES = ("torch", "transformers", "tokenizers", "bitsandbytes")
 # files of ``lm`` that compute nothing that a store holds; every other one, also a new one, counts
-NO_SCORES = ("__init__.py", "memory.py", "names.py", "partners.py", "version.py", "gradients.py")
+NO_SCORES = ("__init__.py", "memory.py", "names.py", "version.py", "gradients.py")
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 
 
@@ -26,37 +26,24 @@ def _versions() -> dict[str, str]:
     return {name: version(name).split("+")[0] for name in LIBRARIES}
 
 
-def _states() -> list[tuple]:
-    """Size and time of the source files and of the folders that libraries are installed in."""
-    found = [(path, path.stat()) for path in (*sorted(FOLDER.rglob("*.py")), *PLACES)]
-    return [(str(path), state.st_size, state.st_mtime_ns) for path, state in found]
-
-
-PLACES = sorted({Path(str(distribution(name).locate_file(""))) for name in LIBRARIES})
 # as they are when this process imports the core: later changes on the disk are not what runs
-AT_IMPORT, VERSIONS, STATES = _sources(), _versions(), _states()
+AT_IMPORT, VERSIONS = _sources(), _versions()
 
 
 @cache
 def scoring() -> dict[str, str]:
-    """``code``: digest of the source of the core; and the versions of the libraries that compute
-    its numbers.
-
-    Comments, docstrings and layout do not count, neither does the build of a library (2.7.0+cpu is
-    2.7.0).
+    """``code``: digest of the core's source without comments, docstrings and layout; and the
+    versions of the libraries that compute its numbers, without their builds (2.7.0+cpu is 2.7.0).
     """
     return {"code": _digest(AT_IMPORT)} | VERSIONS
 
 
 def check_unchanged() -> None:
     """Raise ProbeError if the code or a library was exchanged on the disk since this process
-    imported it: modules that are imported from now on would be others than the key of a score
-    names."""
-    if _states() == STATES:
-        return
-    pairs = [(name, VERSIONS[name], now) for name, now in _versions().items()]
-    changed = [f"{name} {then} -> {now}" for name, then, now in pairs if now != then]
-    if _digest(_sources()) != scoring()["code"]:
+    imported it: what is imported from now on would be another than the key of a score names."""
+    versions, sources = _versions(), _sources()
+    changed = [f"{n} {VERSIONS[n]} -> {now}" for n, now in versions.items() if now != VERSIONS[n]]
+    if sources != AT_IMPORT and _digest(sources) != scoring()["code"]:
         changed.append("the code of probelib.lm")
     if changed:
         raise ProbeError(
@@ -68,14 +55,9 @@ def check_unchanged() -> None:
 def _digest(sources: dict[str, bytes]) -> str:
     sha = hashlib.sha256()
     for name, content in sources.items():
-        sha.update(f"{name}\n{code(content.decode())}\n".encode())
+        tree = ast.parse(content)
+        for node in ast.walk(tree):
+            if isinstance(node, DOCUMENTED) and ast.get_docstring(node) is not None:
+                node.body = node.body[1:] or [ast.Pass()]
+        sha.update(f"{name}\n{ast.unparse(tree)}\n".encode())
     return sha.hexdigest()[:16]
-
-
-def code(source: str) -> str:
-    """Python source without comments and docstrings, laid out in one way."""
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
-        if isinstance(node, DOCUMENTED) and ast.get_docstring(node) is not None:
-            node.body = node.body[1:] or [ast.Pass()]
-    return ast.unparse(tree)

@@ -34,7 +34,7 @@ verdict of FC         first word       -                    the more probable of
 ====================  ===============  ===================  =======================================
 """
 
-from probelib.lm.partners import tuned_pairs
+from probelib.lm.names import tuned_pairs
 from probelib.monitor import answers, artifacts, measures, scores
 from probelib.monitor.measures import measure
 from probelib.monitor.scores import score

@@ -1,6 +1,6 @@
 """Figures, tables and pages: the artifacts of a notebook, and how they are saved and shown."""
 
-from probelib.lm.partners import family
+from probelib.lm.names import family
 from probelib.report.artifact import Artifact
 from probelib.report.charts import (
     COLUMN,

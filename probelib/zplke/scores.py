@@ -12,7 +12,7 @@ import pandas as pd
 from probelib.errors import ProbeError, unknown
 from probelib.facts import Facts, atlas, choose
 from probelib.facts.model import rng
-from probelib.lm.partners import family, pairs_with_base, tuned_pairs
+from probelib.lm.names import family, pairs_with_base, tuned_pairs
 from probelib.prompts import PROMPTS, many_shot, many_shots, paraphrases, sample_examples
 
 METHODS = {  # (role of the prompt, whether examples precede it) -> the estimator's name

@@ -4,7 +4,6 @@ fit."""
 import json
 import shutil
 
-import numpy as np
 import pytest
 import torch
 import transformers as hf
@@ -206,23 +205,6 @@ def chatty(folder, tmp_path_factory):
     return copy
 
 
-def test_chat_turns_by_hand(folder, chatty):
-    """A system turn, an example, no thinking; the answer begins a line, so its blank is dropped."""
-    model = lm.load(chatty)
-    options = {"system": "Be brief.", "examples": [("Rome?", "Italy")]}
-    chat = model.logprobs("Oslo?", [" Norway", " Spain"], chat=True, **options)
-    text = "<system>Be brief.\n<user>Rome?\n<assistant>Italy\n<user>Oslo?\n<quick><assistant>\n"
-    plain = model.logprobs(text, ["Norway", "Spain"])
-    assert np.array_equal(chat["logprob"], plain["logprob"])
-    assert (
-        model.generate("Oslo?", chat=True, **options)["text"][0] == model.generate(text)["text"][0]
-    )
-    with pytest.raises(ProbeError, match="chat=True"):
-        model.logprobs("Oslo?", " Norway", system="Be brief.")
-    with pytest.raises(ProbeError, match="no chat template"):
-        lm.load(folder).logprobs("Oslo?", " Norway", chat=True)
-
-
 def test_a_name_asks_every_question_in_chat(folder, chatty):
     """ "NAME@chat" in place of a parameter of every call: all verbs read the same turn."""
     model, by_hand = lm.load(f"{chatty}@chat"), lm.load(chatty)
@@ -247,8 +229,6 @@ def test_a_name_asks_every_question_in_chat(folder, chatty):
         for each, text in ((model, "Oslo?"), (by_hand, turn))
     ]
     assert gradients[0]["score"].tolist() == gradients[1]["score"].tolist()
-    with pytest.raises(ProbeError, match="without @chat"):
-        model.logprobs("Oslo?", " Norway", chat=True, system="Be brief.")
     with pytest.raises(ProbeError, match="no chat template; name the model without @chat"):
         lm.load(f"{folder}@chat").logprobs("Oslo?", " Norway")
 
@@ -291,7 +271,7 @@ def test_the_reason_for_a_slower_path_is_told_and_kept(tmp_path):
     model = lm.load(
         tiny.folder(tmp_path, hf.Lfm2Config(**size, layer_types=["conv", "full_attention"]))
     )
-    with pytest.warns(UserWarning, match="'repeated': each prompt once .*tree"):
+    with pytest.warns(UserWarning, match="'repeated', slower than the tree .*tree"):
         model.choose_path()
     assert model.describe()["path"] == "repeated" and model.why.startswith("tree: ")
     prompts, answers = (

@@ -49,22 +49,13 @@ def test_probabilities_of_all_tokens_sum_to_one(model):
 
 
 def test_batch_order_and_repetition_do_not_matter(model):
-    prompts, answers = (
-        [PROMPT, "The capital of Peru is", "Berlin Germany Rome"],
-        [[" Paris", " Lima"], [" Lima"], [" Italy", " Oslo", " Lyon"]],
-    )
-    together = model.logprobs(prompts, answers)
-    alone = [
-        model.logprobs([p], [a])["logprob"].tolist() for p, a in zip(prompts, answers, strict=True)
-    ]
-    assert together["logprob"].tolist() == pytest.approx(
-        [x for rows in alone for x in rows], abs=1e-4
-    )
-    turned = model.logprobs(prompts[::-1] * 2, answers[::-1] * 2)
-    assert (
-        turned["logprob"].tolist()[-len(together) :]
-        == model.logprobs(prompts[::-1], answers[::-1])["logprob"].tolist()
-    )
+    prompts = [PROMPT, "The capital of Peru is", "Berlin Germany Rome"]
+    answers = [[" Paris", " Lima"], [" Lima"], [" Italy", " Oslo", " Lyon"]]
+    ask = lambda *asked: model.logprobs(*asked)["logprob"].tolist()
+    alone = [x for p, a in zip(prompts, answers, strict=True) for x in ask([p], [a])]
+    assert ask(prompts, answers) == pytest.approx(alone, abs=1e-4)
+    turned = ask(prompts[::-1] * 2, answers[::-1] * 2)
+    assert turned[-len(alone) :] == ask(prompts[::-1], answers[::-1])
 
 
 @pytest.mark.parametrize("name", ["atlas-neox-0.15m", "atlas-llama-0.6m", "atlas-t5-2m"])
@@ -75,50 +66,35 @@ def test_greedy_flags_say_what_generation_writes(name):
     written = one.generate([PROMPT], max_new_tokens=3)["text"][0]
     own, other = one.logprobs([PROMPT], [[written, " Ouagadougou"]], end=True).itertuples()
     assert own.greedy and own.greedy_done and own.greedy_text.strip() == written.strip()
-    assert (
-        not other.greedy
-        and written.strip().startswith(other.greedy_text.strip())
-        and other.greedy_text
-    )
+    assert not other.greedy and other.greedy_text
+    assert written.strip().startswith(other.greedy_text.strip())
 
 
 def test_generation_in_batches_is_generation_alone(model, llama, t5):
-    prompts = [
-        PROMPT,
-        "The capital of Peru is",
-        "Rome",
-        "Lyon and Paris are cities, Nice is nice. Oslo",
-    ]
+    prompts = [PROMPT, "The capital of Peru is", "Rome"]
+    prompts += ["Lyon and Paris are cities, Nice is nice. Oslo"]
     for one in (model, llama, t5):
         together = one.generate(prompts, max_new_tokens=5)
-        alone = [one.generate([p], max_new_tokens=5).iloc[0] for p in prompts]
-        assert together["text"].tolist() == [row["text"] for row in alone]
-        assert together["logprob"].tolist() == pytest.approx(
-            [row["logprob"] for row in alone], abs=1e-3
-        )
+        alone = pd.concat(one.generate([p], max_new_tokens=5) for p in prompts)
+        assert together["text"].tolist() == alone["text"].tolist()
+        assert together["logprob"].tolist() == pytest.approx(alone["logprob"].tolist(), abs=1e-3)
 
 
 def test_a_generation_config_changes_no_text(folder, t5, tmp_path):
     """Penalties and bans that a model's generation_config.json asks for are not what the model
     says: neither where transformers writes (encoder-decoders, MONITOR's beams) nor where the kit
     does."""
-    wishes = {
-        "repetition_penalty": 3.0,
-        "no_repeat_ngram_size": 1,
-        "suppress_tokens": list(range(40, 200)),
-        "min_length": 9,
-    }
+    wishes = {"repetition_penalty": 3.0, "no_repeat_ngram_size": 1, "min_length": 9}
+    wishes |= {"suppress_tokens": list(range(40, 200))}
     for one in (lm.load(folder), t5):
         copy = shutil.copytree(one.folder, tmp_path / one.folder.name)
         (copy / "generation_config.json").write_text(json.dumps(wishes))
         other = lm.load(copy)
         ask = lambda of: of.generate([PROMPT, "Rome"], max_new_tokens=8, beams=3, returned=2)
         pd.testing.assert_frame_equal(ask(one), ask(other))
-        steps = lambda of: of.beam_steps([PROMPT], beams=3, max_new_tokens=8).iloc[0]
-        assert (
-            steps(one)["ids"] == steps(other)["ids"] and steps(one)["text"] == steps(other)["text"]
-        )
-        assert steps(one)["probability"].tolist() == steps(other)["probability"].tolist()
+        left, right = (m.beam_steps([PROMPT], 3, max_new_tokens=8).iloc[0] for m in (one, other))
+        assert left["ids"] == right["ids"] and left["text"] == right["text"]
+        assert left["probability"].tolist() == right["probability"].tolist()
 
 
 def verbs(one, text, word=" a"):
@@ -157,16 +133,12 @@ def test_a_turn_may_end_otherwise_than_a_text(folder, t5, tmp_path):
     """Gemma's chat models end their turn with a token of its own, which only generation_config.json
     names."""
     for one in (lm.load(folder), t5):
-        ids = one.hf_model.generate(
-            torch.tensor([one.tokens.prompts([PROMPT])[0]]),
-            max_new_tokens=6,
-            eos_token_id=-1,
-            pad_token_id=0,
-        )[0, -6:].tolist()
+        options = {"max_new_tokens": 6, "eos_token_id": -1, "pad_token_id": 0}
+        asked = torch.tensor(one.tokens.prompts([PROMPT]))
+        ids = one.hf_model.generate(asked, **options)[0, -6:].tolist()
         copy = shutil.copytree(one.folder, tmp_path / one.folder.name)
-        (copy / "generation_config.json").write_text(
-            json.dumps({"eos_token_id": [one.eos, ids[2]]})
-        )
+        wishes = json.dumps({"eos_token_id": [one.eos, ids[2]]})
+        (copy / "generation_config.json").write_text(wishes)
         other = lm.load(copy)
         first = ids.index(ids[2])  # greedy text may repeat itself
         before = one.tokens.decode(ids[:first])
@@ -184,9 +156,8 @@ def test_a_turn_may_end_otherwise_than_a_text(folder, t5, tmp_path):
 def test_end_of_sequence_after_the_answer(model):
     row = model.logprobs([PROMPT], [[" Paris"]], end=True).iloc[0]
     with torch.inference_mode():
-        logits = model.hf_model(torch.tensor(model.tokens.prompts([PROMPT + " Paris"]))).logits[
-            0, -1
-        ]
+        asked = torch.tensor(model.tokens.prompts([PROMPT + " Paris"]))
+        logits = model.hf_model(asked).logits[0, -1]
     assert row["eos_logprob"] == pytest.approx(logits.log_softmax(-1)[model.eos].item(), abs=1e-4)
     assert np.isnan(model.logprobs([PROMPT], [[" Paris"]]).iloc[0]["eos_logprob"])
 
@@ -222,26 +193,19 @@ def test_eight_bits_take_the_tree_although_a_step_tips_over():
 def test_a_window_that_no_sequence_of_the_check_would_reach_is_checked(tmp_path, monkeypatch):
     """Phi 3 looks 100 tokens back (the released one 2,047): the mask of a packed row has to, and
     the check says so where it does not. A sequence of 150 tokens would be off by nats."""
-    size = tiny.GROUPED | {
-        "vocab_size": len(tiny.tokenizer(bos=True)),
-        "max_position_embeddings": 512,
-    }
-    config = hf.Phi3Config(
-        **size, sliding_window=100, bos_token_id=0, eos_token_id=1, pad_token_id=0
-    )
+    size = {"vocab_size": len(tiny.tokenizer(bos=True)), "max_position_embeddings": 512}
+    ids = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 0}
+    config = hf.Phi3Config(**tiny.GROUPED | size, **ids, sliding_window=100)
     one = lm.load(tiny.folder(tmp_path, config))
     assert agrees(one) and one.hf_model.config.sliding_window == 100
     prompts, answers = [" ".join([PROMPT] * 20)], [[" Paris", " Oslo"]]
     assert len(one.tokens.prompts(prompts)[0]) > 120
-    tree, plain = (
-        one.logprobs(prompts, answers, path=path)["logprob"].tolist() for path in ("tree", "plain")
-    )
-    assert tree == pytest.approx(plain, abs=1e-4)
+    ask = lambda path: one.logprobs(prompts, answers, path=path)["logprob"].tolist()
+    plain = ask("plain")
+    assert ask("tree") == pytest.approx(plain, abs=1e-4)
     whole = lambda model, sees, query, key: families.additive_mask(sees, model.dtype)[None, None]
     monkeypatch.setattr(families, "_mask", whole)
-    assert one.logprobs(prompts, answers, path="tree")["logprob"].tolist() != pytest.approx(
-        plain, abs=0.1
-    )
+    assert ask("tree") != pytest.approx(plain, abs=0.1)
     assert not agrees(one)
 
 
@@ -272,33 +236,26 @@ def test_the_context_is_what_transformers_makes_of_the_configuration(tmp_path, c
 
 def test_weights_that_are_missing_are_never_drawn(folder, tmp_path):
     """transformers fills the gap with random numbers, other ones in each process."""
-    for n, gone in enumerate(
-        ("embed_out.weight", "gpt_neox.layers.1.mlp.dense_h_to_4h.weight", None)
-    ):
-        copy = shutil.copytree(folder, tmp_path / str(n))
+    head, layer = "embed_out.weight", "gpt_neox.layers.1.mlp.dense_h_to_4h.weight"
+    missing, size = "1 weights are missing from the files", "cannot be loaded.*size"
+    other = {head: torch.zeros(7, 64)}
+    for gone, added, words in ((head, {}, missing), (layer, {}, missing), (head, other, size)):
+        copy = shutil.copytree(folder, tmp_path / f"{gone}{len(added)}")
         tensors = load_file(copy / "model.safetensors")
-        tensors.pop(gone, None) if gone else tensors.update(
-            {"embed_out.weight": torch.zeros(7, 64)}
-        )
-        save_file(tensors, copy / "model.safetensors", {"format": "pt"})
-        with pytest.raises(
-            ProbeError, match="1 weights are missing from the files|cannot be loaded.*size"
-        ):
+        del tensors[gone]
+        save_file(tensors | added, copy / "model.safetensors", {"format": "pt"})
+        with pytest.raises(ProbeError, match=words):
             lm.load(copy).logprobs([PROMPT], [[" Paris"]])
 
 
 def test_two_threads_get_what_they_would_get_alone(tmp_path):
     """A row's masks lie where the next forward of any model finds them."""
-    config = hf.LlamaConfig(
-        **tiny.GROUPED | {"vocab_size": len(tiny.tokenizer(bos=True))},
-        bos_token_id=0,
-        eos_token_id=1,
-    )
+    size = {"vocab_size": len(tiny.tokenizer(bos=True))}
+    config = hf.LlamaConfig(**tiny.GROUPED | size, bos_token_id=0, eos_token_id=1)
     models = [lm.load(tiny.folder(tmp_path / name, config, bos=True)) for name in "ab"]
     questions = [[f"{PROMPT} {n + 7 * m}" for n in range(40 + 9 * m)] for m in range(2)]
-    ask = lambda m: models[m].logprobs(
-        questions[m], [[" Paris in France", " Oslo, Rome"]] * len(questions[m])
-    )["logprob"]
+    answers = [[" Paris in France", " Oslo, Rome"]]
+    ask = lambda m: models[m].logprobs(questions[m], answers * len(questions[m]))["logprob"]
     with ThreadPoolExecutor(2) as pool:
         said = list(pool.map(lambda n: ask(n % 2), range(20)))  # the first two load a model each
     alone = [ask(m) for m in range(2)]
@@ -364,11 +321,8 @@ def test_identity_changes_with_whatever_changes_a_number(folder, tmp_path):
     (other / "chat_template.jinja").write_text("{{ messages[0]['content'] }}")
     assert lm.load(other).identity()["files"] != changed
     (other / "modeling_own.py").write_text("")  # code counts where it is run
-    assert [
-        lm.load(other, trust_remote_code=code).identity()["files"]
-        == lm.load(other).identity()["files"]
-        for code in (False, True)
-    ] == [True, False]
+    files_of = lambda **how: lm.load(other, **how).identity()["files"]
+    assert files_of(trust_remote_code=True) != files_of() == files_of(trust_remote_code=False)
 
 
 def test_what_is_fetched_of_a_model(folder, monkeypatch):
@@ -380,20 +334,9 @@ def test_what_is_fetched_of_a_model(folder, monkeypatch):
     monkeypatch.setattr(
         "huggingface_hub.snapshot_download", lambda name, **how: asked.update(how) or str(folder)
     )
-    there = [
-        "config.json",
-        "tokenizer.model",
-        "merges.txt",
-        "chat_template.jinja",
-        "model-00001-of-00002.safetensors",
-    ]
-    there += [
-        "modeling_x.py",
-        "consolidated.safetensors",
-        "original/model.safetensors",
-        "pytorch_model.bin",
-        "README.md",
-    ]
+    there = ["config.json", "tokenizer.model", "merges.txt", "chat_template.jinja"]
+    there += ["model-00001-of-00002.safetensors", "modeling_x.py", "consolidated.safetensors"]
+    there += ["original/model.safetensors", "pytorch_model.bin", "README.md"]
     for code, wanted in ((False, there[:5]), (True, there[:6])):
         lm.load("some/model", trust_remote_code=code)
         rules = {key: asked[key] for key in ("allow_patterns", "ignore_patterns")}
@@ -426,24 +369,20 @@ def test_out_of_memory_halves_the_row_and_says_when_nothing_helps(folder):
     assert rows["logprob"].tolist() == pytest.approx(expected["logprob"].tolist(), abs=1e-4)
     assert rows.attrs["cost"]["budget"] == one.budget <= 10
     other = lm.load(folder)
+    labels = {"a": [" Lima", " Oslo"], "b": [" Rome"], "c": [" Paris"]}
     for ask in (
-        lambda m: m.generate(prompts, max_new_tokens=4, beams=12)[
-            "text"
-        ].tolist(),  # 12 a step, and room for 10
+        # 12 a step, and room for 10
+        lambda m: m.generate(prompts, max_new_tokens=4, beams=12)["text"].tolist(),
         lambda m: m.hidden_states(prompts)[0],
-        lambda m: m.top_continuations(
-            prompts, {"a": [" Lima", " Oslo"], "b": [" Rome"], "c": [" Paris"]}, 2
-        )["candidate"].tolist(),
+        lambda m: m.top_continuations(prompts, labels, 2)["candidate"].tolist(),
         lambda m: m.integrated_gradients(prompts[0], steps=20)["signed"].to_numpy(),
     ):
         one.budget = one.default_budget  # every verb finds its room
         assert np.array_equal(ask(other), ask(one)) or np.abs(ask(other) - ask(one)).max() < 1e-4
         assert one.budget < one.default_budget
     room[0] = 0
-    for ask in (
-        lambda: one.logprobs(prompts, [[" Lima"]] * 3),
-        lambda: one.beam_steps(prompts[:1]),
-    ):
+    asks = lambda: one.logprobs(prompts, [[" Lima"]] * 3), lambda: one.beam_steps(prompts[:1])
+    for ask in asks:
         with pytest.raises(ProbeError, match="out of memory with one token"):
             ask()
 
@@ -452,9 +391,8 @@ def test_memory_is_estimated_before_loading(folder):
     """Weights in float32: four bytes each; in 4 bit the layers take an eighth of that, the
     embeddings what they took."""
     full = lm.load(folder)
-    assert full.memory == pytest.approx(
-        sum(p.numel() * 4 for p in full.hf_model.parameters()), rel=0.01
-    )
+    weights = sum(p.numel() * 4 for p in full.hf_model.parameters())
+    assert full.memory == pytest.approx(weights, rel=0.01)
     assert lm.load(folder, dtype="bfloat16").memory == full.memory // 2
     assert lm.load(folder, quantize="4bit").memory == full.memory - round(3.5 * full.n_parameters)
 
@@ -484,7 +422,6 @@ INPUTS = [  # (what is asked of the model or its folder, words of the message)
     (lambda m, f, t: m.generate(["Rome"], max_new_tokens=0), "max_new_tokens=0"),
     (lambda m, f, t: m.generate(["Rome"], returned=0), "returned=0"),
     (lambda m, f, t: m.generate(["Rome"], returned=3), "at most one text per beam"),
-    (lambda m, f, t: m.generate([PROMPT], chat=True), "no chat template"),
     (lambda m, f, t: m.hidden_states(["Rome"], layer=99), "layer 99 .* allowed: 0 .* to 2"),
     (lambda m, f, t: m.hidden_states([""]), "no last token to read"),
     (lambda m, f, t: m.top_continuations("Rome", {"Q90": " Paris"}, 1), "labels of 'Q90'"),

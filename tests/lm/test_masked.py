@@ -16,10 +16,8 @@ WORDS += ["rome", "oslo", "##ian", "."]
 def bert(path, kind=hf.BertForMaskedLM, **changed):
     """A tiny BERT with a WordPiece tokenizer: "paris" is two tokens."""
     raw = Tokenizer(models.WordPiece({word: n for n, word in enumerate(WORDS)}, unk_token="[UNK]"))
-    raw.normalizer, raw.pre_tokenizer = (
-        normalizers.BertNormalizer(),
-        pre_tokenizers.BertPreTokenizer(),
-    )
+    raw.normalizer = normalizers.BertNormalizer()
+    raw.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     ends = [("[CLS]", 2), ("[SEP]", 3)]
     raw.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
     names = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
@@ -42,16 +40,14 @@ def log_p(model, words: str, position: int, token: str) -> float:
     """By hand: one forward of these tokens, log-softmax at one position."""
     ids = torch.tensor([[WORDS.index(word) for word in words.split()]])
     with torch.inference_mode():
-        return torch.log_softmax(model.hf_model(ids).logits[0, position], -1)[
-            WORDS.index(token)
-        ].item()
+        scores = torch.log_softmax(model.hf_model(ids).logits[0, position], -1)
+    return scores[WORDS.index(token)].item()
 
 
 def test_pseudo_log_likelihood_by_hand(model):
     """Within a word, later tokens are masked too; in the original they are seen."""
-    ask = lambda path: model.logprobs(
-        ["the capital is"], [[" Paris", " Rome", " Paris Rome."]], path=path
-    )
+    answers = [" Paris", " Rome", " Paris Rome."]
+    ask = lambda path: model.logprobs("the capital is", answers, path=path)
     start = "[CLS] the capital is"
     second = log_p(model, f"{start} par [MASK] [SEP]", 5, "##is")
     word, original = ask("auto"), ask("pseudo-original")
@@ -91,6 +87,4 @@ def test_a_bidirectional_model_is_never_scored_as_a_decoder(tmp_path):
     with pytest.raises(ProbeError, match="not an autoregressive model.*ForMaskedLM"):
         one.logprobs(["the capital is"], [[" Paris"]])
     decoder = lm.load(bert(tmp_path / "right", hf.BertLMHeadModel, is_decoder=True))
-    assert (
-        not decoder.masked and decoder.logprobs(["the capital is"], [[" Paris"]])["logprob"][0] < 0
-    )
+    assert not decoder.masked and decoder.logprobs("the capital is", " Paris")["logprob"][0] < 0

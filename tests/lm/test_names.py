@@ -8,9 +8,8 @@ import pytest
 
 from probelib import ProbeError, grapheval, lm
 from probelib.facts.shipped import read_atlas
-from probelib.lm import partners
 from probelib.lm.internals.memory import parameters
-from probelib.lm.names import with_base
+from probelib.lm.names import pairs_with_base, with_base
 from probelib.lm.text import CUE, PATTERNS, SHOTS
 from probelib.runner import cli
 from tests.lm import tiny
@@ -25,16 +24,9 @@ def runs(tmp_path):
 
 
 def test_a_folder_goes_by_its_last_two_names(runs):
-    paths = [
-        f"{runs}/run-7/checkpoint-1",
-        f"{runs}/lr=1e-4/checkpoint-1",
-        f"{runs}/run-7/../run-7/checkpoint-2/",
-    ]
-    assert lm.short_names(paths) == [
-        "run-7/checkpoint-1",
-        "lr=1e-4/checkpoint-1",
-        "run-7/checkpoint-2",
-    ]
+    names = ["run-7/checkpoint-1", "lr=1e-4/checkpoint-1", "run-7/../run-7/checkpoint-2/"]
+    paths = [f"{runs}/{name}" for name in names]
+    assert lm.short_names(paths) == [*names[:2], "run-7/checkpoint-2"]
     one = lm.load("run-7/checkpoint-1")  # from then on
     assert one.folder == runs / "run-7" / "checkpoint-1" and one.name == "run-7/checkpoint-1"
     assert lm.load(paths[0]).name == one.name == one.identity()["model"]
@@ -43,11 +35,8 @@ def test_a_folder_goes_by_its_last_two_names(runs):
 
 def test_a_served_model_goes_by_its_name_and_its_server(runs):
     there = f"http://localhost:8000/v1#{runs}/lr=1e-4/checkpoint-1"
-    assert (
-        lm.short_names([there])
-        == [lm.load(there).name]
-        == ["lr=1e-4/checkpoint-1 at localhost:8000"]
-    )
+    name = "lr=1e-4/checkpoint-1 at localhost:8000"
+    assert lm.short_names([there]) == [lm.load(there).name] == [name]
     assert (
         lm.load("lr=1e-4/checkpoint-1 at localhost:8000").model_name
         == f"{runs}/lr=1e-4/checkpoint-1"
@@ -74,10 +63,8 @@ def test_two_of_one_name_are_refused_and_a_link_is_another_name(runs, tmp_path_f
             lm.short_names(*given)
         assert str(first) in str(error.value) and str(twin) in str(error.value)
     os.symlink(twin, runs / "twin")
-    assert lm.short_names([str(first)], f"{runs}/twin") == [
-        ["run-7/checkpoint-1"],
-        f"{runs.name}/twin",
-    ]
+    expected = [["run-7/checkpoint-1"], f"{runs.name}/twin"]
+    assert lm.short_names([str(first)], f"{runs}/twin") == expected
     with pytest.raises(ProbeError, match="have the same display name"):
         lm.load(twin)  # also without ``short_names``: rows of two models would have one name
     given = [f"other={twin}", str(first)]
@@ -121,7 +108,7 @@ def test_tuned_and_base_in_one_entry(runs, monkeypatch):
     short = lm.short_names(*given)
     assert short == [[names[1], "atlas-neox-2.4m", f"{names[1]}@chat"], ["=".join(names), names[1]]]
     assert lm.short_names(*short) == short == lm.short_names(*given)  # runs twice
-    assert partners.pairs_with_base(*short) == [tuple(names)]
+    assert pairs_with_base(*short) == [tuple(names)]
     assert lm.load(with_base(short[1][0])[0]).folder == runs / "run-7" / "checkpoint-2"
     assert lm.load(f"{names[1]}@chat").folder == lm.load(names[1]).folder
     assert parameters(chat) == parameters(base)

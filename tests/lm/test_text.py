@@ -69,19 +69,12 @@ def save(folder, raw: Tokenizer, kind: str = "TokenizersBackend", **settings):
 def bpe(split: str = "gpt2", bos: bool = False) -> Tokenizer:
     raw = Tokenizer(models.BPE())
     raw.pre_tokenizer, raw.decoder = SPLITS[split], decoders.ByteLevel()
-    raw.train_from_iterator(
-        text.TEXTS * 4,
-        trainers.BpeTrainer(
-            vocab_size=900,
-            special_tokens=SPECIAL,
-            show_progress=False,
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        ),
-    )
+    options = {"special_tokens": SPECIAL, "show_progress": False}
+    options |= {"initial_alphabet": pre_tokenizers.ByteLevel.alphabet()}
+    raw.train_from_iterator(text.TEXTS * 4, trainers.BpeTrainer(vocab_size=900, **options))
     if bos:
-        raw.post_processor = processors.TemplateProcessing(
-            single="<s> $A", special_tokens=[("<s>", 1)]
-        )
+        begin = {"single": "<s> $A", "special_tokens": [("<s>", 1)]}
+        raw.post_processor = processors.TemplateProcessing(**begin)
     return raw
 
 
@@ -104,11 +97,8 @@ def word_piece() -> Tokenizer:
 
 
 def ids_of_the_file(folder, words: str) -> list[int]:
-    return (
-        Tokenizer.from_file(str(folder / "tokenizer.json"))
-        .encode(words, add_special_tokens=False)
-        .ids
-    )
+    raw = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    return raw.encode(words, add_special_tokens=False).ids
 
 
 # The file
@@ -119,9 +109,8 @@ def test_ids_are_those_of_the_file_whatever_the_class(kind, split, tmp_path):
     folder = save(tmp_path / "zoo", bpe(split), kind)
     tokenizer, source = text.read_tokenizer(folder)
     for words in (*text.TEXTS, "Q: Which?\n\nA: 1234 Łódź"):
-        assert tokenizer(words, add_special_tokens=False)["input_ids"] == ids_of_the_file(
-            folder, words
-        )
+        ids = tokenizer(words, add_special_tokens=False)["input_ids"]
+        assert ids == ids_of_the_file(folder, words)
     assert tokenizer.eos_token == "</s>" and source in ("its class", "tokenizer.json")
 
 
@@ -140,18 +129,16 @@ def test_other_kinds_of_tokenizers_agree_with_their_files(make, tmp_path):
     folder = save(tmp_path / "zoo", make())
     tokenizer, _ = text.read_tokenizer(folder)
     for words in text.TEXTS:
-        assert tokenizer(words, add_special_tokens=False)["input_ids"] == ids_of_the_file(
-            folder, words
-        )
+        ids = tokenizer(words, add_special_tokens=False)["input_ids"]
+        assert ids == ids_of_the_file(folder, words)
 
 
 # BOS and control tokens
 
 
 def tokens_of(raw: Tokenizer, template: str | None = None, format: str = "") -> Tokens:
-    tokenizer = hf.PreTrainedTokenizerFast(
-        tokenizer_object=raw, bos_token="<s>", eos_token="</s>", unk_token="<unk>"
-    )
+    special = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
+    tokenizer = hf.PreTrainedTokenizerFast(tokenizer_object=raw, **special)
     tokenizer.chat_template = template
     return Tokens(tokenizer, False, format=format)
 
@@ -251,11 +238,7 @@ def test_an_answer_stands_where_the_template_writes_it(name):
     assert ids == expected[: len(ids)] and ids.count(1) == (name == "with BOS")
 
 
-def test_a_template_without_an_end_and_a_regex_that_panics_are_errors(monkeypatch):
-    monkeypatch.setattr(text, "SECONDS", 0.01)
-    loops = "{% for a in range(2000) %}{% for b in range(2000) %}{% endfor %}{% endfor %}"
-    with pytest.raises(ProbeError, match="more than 0.01 seconds"):
-        text.user_turn(tokens_of(bpe(), loops + CHATML), "Peru?")
+def test_a_regex_that_panics_is_an_error():
     raw = bpe()
     raw.pre_tokenizer = by_bytes(pre_tokenizers.Split(Regex("(x+x+)+y"), "isolated"))
     with pytest.raises(ProbeError, match="the tokenizer cannot read this text"):

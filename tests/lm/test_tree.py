@@ -20,14 +20,9 @@ TOLERANCE = 1e-4
 
 
 # random requests: up to ten contexts with one branch each
-SEQUENCES = st.lists(
-    st.tuples(
-        st.lists(st.integers(3, 12), min_size=1, max_size=8),
-        st.lists(st.integers(3, 9), min_size=1, max_size=4),
-    ),
-    min_size=1,
-    max_size=10,
-)
+CONTEXT = st.lists(st.integers(3, 12), min_size=1, max_size=8)
+BRANCH = st.lists(st.integers(3, 9), min_size=1, max_size=4)
+SEQUENCES = st.lists(st.tuples(CONTEXT, BRANCH), min_size=1, max_size=10)
 
 
 def requests(seed: int = 0):
@@ -41,19 +36,14 @@ def requests(seed: int = 0):
     for context in range(len(contexts)):
         for _ in range(3):
             first = draw(1)
-            branches += [
-                (context, tuple(first + draw(2))),
-                (context, tuple(first + draw(1))),
-                (context, (*first, -1)),
-            ]
+            several = [(*first, *draw(2)), (*first, *draw(1)), (*first, -1)]
+            branches += [(context, tokens) for tokens in several]
     return contexts, branches
 
 
 def largest_difference(left, right) -> float:
-    return max(
-        abs(np.nansum(a, dtype=np.float64) - np.nansum(b, dtype=np.float64))
-        for a, b in zip(left, right, strict=True)
-    )
+    sums = [[np.nansum(each, dtype=np.float64) for each in side] for side in (left, right)]
+    return max(abs(a - b) for a, b in zip(*sums, strict=True))
 
 
 @pytest.mark.parametrize("family", tiny.DECODERS)
@@ -98,10 +88,8 @@ def test_attention_in_parts_changes_nothing(family, monkeypatch):
     model, rng = tiny.build(tiny.DECODERS[family]()), np.random.default_rng(0)
     draw = lambda n: [int(t) for t in rng.integers(3, tiny.V, n)]
     prefix, looked, flash = draw(40), [], cpu.flash
-    contexts, branches = (
-        [prefix + draw(4) for _ in range(80)],
-        [(i, tuple(draw(7))) for i in range(80)],
-    )
+    contexts = [prefix + draw(4) for _ in range(80)]
+    branches = [(i, tuple(draw(7))) for i in range(80)]
 
     def watched(query, key, *rest, **kwargs):
         looked.append((query.shape[2], key.shape[2]))
@@ -109,10 +97,8 @@ def test_attention_in_parts_changes_nothing(family, monkeypatch):
 
     monkeypatch.setattr(cpu, "flash", watched)
     inside, _, _ = score_tree(model, contexts, branches, 300)
-    assert (
-        bool(looked) != (family in OWN_ATTENTION.split())
-        and model.config._attn_implementation != "parts"
-    )
+    assert bool(looked) != (family in OWN_ATTENTION.split())
+    assert model.config._attn_implementation != "parts"
     # of the whole row: the prefix, and what all of a row hang on
     ahead = [keys for queries, keys in looked if queries != cpu.QUERIES]
     assert all(40 <= keys < 52 for keys in ahead) and bool(ahead) == bool(looked)
@@ -145,13 +131,11 @@ def test_families_that_count_places_themselves_leave_the_tree(family):
 def test_order_and_duplicates_change_no_bit():
     model = tiny.build(tiny.DECODERS["llama"]())
     contexts, branches = requests()
-    once, _, _ = score_tree(model, contexts, branches, 16)
+    once, _, usual = score_tree(model, contexts, branches, 16)
     shuffled = np.random.default_rng(1).permutation(len(branches))
     again, _, cost = score_tree(model, contexts, [branches[i] for i in shuffled] + branches, 16)
     assert all(np.array_equal(again[at], once[i], equal_nan=True) for at, i in enumerate(shuffled))
-    assert (
-        cost["forwarded_tokens"] == score_tree(model, contexts, branches, 16)[2]["forwarded_tokens"]
-    )
+    assert cost["forwarded_tokens"] == usual["forwarded_tokens"]
 
 
 @settings(max_examples=25, deadline=None)
@@ -179,17 +163,15 @@ def test_the_nodes_are_the_distinct_beginnings_in_order(contexts, branches):
     paths = [*contexts, *([*contexts[context], *tokens[:-1]] for context, tokens in branches)]
     nodes = sorted({tuple(path[:n]) for path in paths for n in range(1, len(path) + 1)})
     tree = Tree(contexts, branches)
-    assert [(path[-1], len(path) - 1) for path in nodes] == list(
-        zip(tree.token, tree.depth, strict=True)
-    )
+    found = list(zip(tree.token, tree.depth, strict=True))
+    assert [(path[-1], len(path) - 1) for path in nodes] == found
     assert [tuple(context) for context in contexts] == [nodes[end] for end in tree.ends]
     for number, path in enumerate(nodes):  # the subtree: every path that begins with this one
         below = [other[: len(path)] == path for other in nodes]
         assert list(np.flatnonzero(below)) == list(range(number, tree.end[number]))
     for (context, tokens), found in zip(branches, tree.by_branch(tree.predicting), strict=True):
-        assert [nodes[node] for node in found] == [
-            (*contexts[context], *tokens[:k]) for k in range(len(tokens))
-        ]
+        before = [(*contexts[context], *tokens[:k]) for k in range(len(tokens))]
+        assert [nodes[node] for node in found] == before
 
 
 def test_log_softmax_by_hand_and_in_float32():

@@ -3,7 +3,7 @@ forwarded once."""
 
 import time
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from itertools import groupby
 
 import pandas as pd
@@ -15,7 +15,6 @@ from probelib.lm.internals.forwards import text_ids
 from probelib.lm.internals.masked import needs_generator
 from probelib.lm.plain import pad_right
 from probelib.lm.selfcheck import BATCHED, TOLERANCE
-from probelib.lm.text import not_twice, user_turn
 from probelib.lm.tokens import check_length
 
 Text = tuple[list[int], list[float]]  # token ids, their log-probs
@@ -27,17 +26,13 @@ def generate(
     max_new_tokens: int = 15,
     beams: int = 1,
     returned: int = 1,
-    chat: bool = False,
     batch: int = 32,
-    system: str | None = None,
-    examples: Sequence[tuple[str, str]] = (),
 ) -> pd.DataFrame:
     """Generated text; one row per (prompt, returned text).
 
     beams      1: greedy; more: beam search, scores are sums of log-probs (no length normalization)
     returned   number of beams to return; with ``max_new_tokens=1`` the most probable next tokens
     batch      most prompts that are continued together; on a GPU larger batches are faster
-    chat       put each prompt into the tokenizer's chat template, after ``system`` and ``examples``
 
     columns    prompt (index), rank (0 = best), text (new tokens only, without special tokens),
                n_tokens, logprob (nats, of the generated tokens, end token included), finished
@@ -50,9 +45,6 @@ def generate(
     validate_generation_args(max_new_tokens, beams, returned)
     if not prompts:
         return pd.DataFrame(columns=["prompt", "rank", "text", "n_tokens", "logprob", "finished"])
-    if chat:
-        not_twice(model)
-        prompts = [user_turn(model.tokens, prompt, system, examples) for prompt in prompts]
     ids = model.tokens.prompts(prompts)
     for prompt, i in zip(prompts, ids, strict=True):
         check_length(model, prompt, len(i) + (0 if model.encoder_decoder else max_new_tokens))
