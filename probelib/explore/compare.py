@@ -5,6 +5,7 @@ merged, a later checkpoint. Every fact is a multiple choice after its first ques
 its object is more probable than every wrong option.
 """
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,8 @@ from probelib.report import Artifact, cases, check, interval
 TIE = 1e-5  # nats; an object that is ahead by less is not ahead
 POWER = 2.8  # standard errors between 0 and a difference seen in 80 % of studies (5 %, two-sided)
 FEWEST = 30  # facts; fewer give no verdict
-ROWS = 20  # relations in the figure: those whose accuracy changed most
+ROWS = 20  # relations in the figure and in the printed table: those that changed most
+ENDS = {"": "value", " low": "low", " high": "high"}
 
 
 def choices(models: dict, asked: Facts, folder: str | Path, seed: int = 0) -> pd.DataFrame:
@@ -95,35 +97,38 @@ def table1(both: pd.DataFrame, seed: int = 0) -> Artifact:
 
 
 def by_relation(both: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
-    """Per model and relation: ``facts``, accuracies, the paired difference (points) with its
-    interval, facts ``lost`` and ``gained``, ``p`` (McNemar, exact), ``p, Holm`` over a model's
-    relations."""
+    """Per model and relation, the smallest p first: ``facts``, accuracies and their paired
+    ``difference`` (points), ``change of log P`` (nats) with its interval over facts, facts ``lost``
+    and ``gained``, ``p`` (McNemar, exact), ``p, Holm`` over a model's relations."""
     rows = []
     for (name, relation), own in both.groupby(["model", "relation"], sort=False):
         row = {"model": name, "relation": relation, "facts": len(own)}
         row |= {"before": 100 * own["before"].mean(), "after": 100 * own["after"].mean()}
-        of_mean = lambda values: stats.mean_interval(values, seed=seed)
-        row |= interval("difference", 100 * own["change"], of_mean)
-        rows.append(row | stats.mcnemar(own["before"], own["after"]))
+        row |= {"difference": row["after"] - row["before"]}
+        row |= stats.mcnemar(own["before"], own["after"])
+        moved = own["change of log P"]
+        rows.append(
+            row | interval("change of log P", moved, partial(stats.mean_interval, seed=seed))
+        )
     table = pd.DataFrame(rows).drop(columns="n")
     table["p, Holm"] = table.groupby("model", sort=False)["p"].transform(stats.holm)
-    return table
+    order = table["difference"].abs().sort_values(ascending=False, kind="stable").index
+    return table.loc[order].sort_values("p", kind="stable", ignore_index=True)
 
 
 def table2(relations: pd.DataFrame) -> Artifact:
-    """``by_relation`` as a table, the smallest p first."""
-    return Artifact("compare/table2", relations.sort_values("p", kind="stable", ignore_index=True))
+    """The rows of ``by_relation``, of which the first are printed."""
+    return Artifact("compare/table2", relations, shown=relations.head(ROWS))
 
 
 def figure1(relations: pd.DataFrame) -> Artifact:
-    """The difference in the relations whose accuracy changed most in any model."""
-    largest = relations.groupby("relation", sort=False)["difference"].agg(lambda d: d.abs().max())
-    shown = largest.sort_values(ascending=False, kind="stable").index[:ROWS]
-    drawn = relations.set_index("relation").loc[shown].reset_index()
-    columns = {"difference": "value", "difference low": "low", "difference high": "high"}
-    panels = {"": drawn.rename(columns=columns)}
-    label = "change of accuracy (percent points)"
-    figure = report.dot_rows(panels, "relation", "model", label, level=0)
+    """The change of log P in the relations where it is largest in any model."""
+    size = relations["change of log P"].abs().groupby(relations["relation"], sort=False).max()
+    drawn = size.sort_values(ascending=False, kind="stable").index[:ROWS]
+    drawn = relations.set_index("relation").loc[drawn].reset_index()
+    ends = {f"change of log P{end}": name for end, name in ENDS.items()}
+    panels = {"": drawn.rename(columns=ends)}
+    figure = report.dot_rows(panels, "relation", "model", "change of log P (nats)", level=0)
     return Artifact("compare/figure1", drawn, figure=figure)
 
 
