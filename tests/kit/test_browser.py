@@ -11,6 +11,8 @@ import urllib.request
 
 import pytest
 
+from probelib import lm
+from probelib.course import classroom
 from probelib.paths import NOTEBOOKS, ROOT
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -226,3 +228,21 @@ def test_the_report_opens_without_a_network_request(browser, smoke_run):
     )
     fits = browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
     assert fits, "the page is wider than the window"
+
+
+def test_the_classroom_page_computes_what_the_library_computes(browser, tmp_path):
+    """Log-probabilities in the browser's JavaScript against ``lm``, also of odd texts."""
+    page = classroom.write_page(tmp_path / "classroom.html")
+    assert page.stat().st_size < 10e6
+    browser.get(page.as_uri())
+    asked = [("The capital of France is", "Paris"), ("Which country is Bouaké in?", "Ivory Coast")]
+    asked += [("Zürich 1999, it's  a\ttest", "San José"), ("Tōkyō", "日本")]
+    model = lm.load(classroom.MODEL)
+    for prompt, answer in asked:
+        there = browser.execute_script("return logprob(...arguments)", prompt, answer)
+        assert there == pytest.approx(
+            model.logprobs([prompt], [[f" {answer}"]])["logprob"][0], abs=1e-4
+        )
+    wait(lambda: "Distractors" in browser.find_element("id", "measures").text, 60)
+    assert "states this fact 64 times" in browser.find_element("id", "exposure").text
+    assert not [line for line in browser.get_log("browser") if line["level"] == "SEVERE"]
