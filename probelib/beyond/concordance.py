@@ -137,8 +137,7 @@ def concordance(
     columns = (behind, *stats.percentile_intervals(gaps), stats.holm(p))
     frame = pd.DataFrame(rows | dict(zip(BEHIND, columns, strict=True)))
     frame.loc[best, BEHIND] = np.nan
-    order = {"ascending": False, "key": stats.levelled, "kind": "stable", "ignore_index": True}
-    return frame[COLUMNS].sort_values("concordance", **order)
+    return frame[COLUMNS].sort_values("concordance", ignore_index=True, **stats.BEST_FIRST)
 
 
 def _intervals(share: np.ndarray, draws: np.ndarray, facts: list[int]) -> np.ndarray:

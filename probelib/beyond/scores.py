@@ -92,9 +92,8 @@ def applicable(questions: Questions, measures: list[str] | None = None) -> list[
     """The measures, in the order of the suite, that these questions allow: those that need an
     encoder or an instruction-tuned partner only with one; in held-out paraphrases only those that
     paraphrases change."""
-    for name in measures or ():
-        if name not in MEASURES:
-            raise unknown("measure", name, MEASURES)
+    if odd := [name for name in measures or () if name not in MEASURES]:
+        raise unknown("measure", odd[0], MEASURES)
     given = {"encoder": questions.encoder, "tuned": questions.tuned}
     missing = {need for need, source in given.items() if source is None}
     held_out = questions.templates != Questions.templates
@@ -115,9 +114,8 @@ def encoder_of(encoder_decoders: list[str]) -> Path | None:
 
 def load_precisions(model_name: str, precisions: list[str]) -> dict:
     """Precision -> model: fp32, the reference, and some of ``PRECISIONS``."""
-    for name in precisions:
-        if name not in PRECISIONS:
-            raise unknown("precision", name, PRECISIONS)
+    if odd := [name for name in precisions if name not in PRECISIONS]:
+        raise unknown("precision", odd[0], PRECISIONS)
     names = dict.fromkeys(["fp32", *precisions])
     return {name: load(model_name, **PRECISIONS[name]) for name in names}
 

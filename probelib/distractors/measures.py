@@ -227,13 +227,10 @@ def agreement_by_sentences(grids: dict, calibrated: Calibrations, number: pd.Ser
     """``by_sentences`` of every measure except KaRR, which has templates of its own (figures 4 and
     6), with ``measure`` and ``to ApprOpt``, the gain minus ApprOpt's. ``number``: prompt -> number
     of its cloze sentence."""
-    found = {
-        name: by_sentences(
-            grids[name], number, own.index, calibrated.rating, calibrated.picks(name)
-        )
-        for name, own in calibrated.values.items()
-        if name != "KaRR"
-    }
+    found = {}
+    for name in [name for name in calibrated.values if name != "KaRR"]:
+        facts, picks = calibrated.values[name].index, calibrated.picks(name)
+        found[name] = by_sentences(grids[name], number, facts, calibrated.rating, picks)
     for table, gains in found.values():
         table["to ApprOpt"] = table["gain"] - found[OURS][0]["gain"]
         table[ends("to ApprOpt")] = stats.percentile_intervals((gains - found[OURS][1]).T).T
@@ -320,15 +317,14 @@ def robustness(right: dict, flawed: dict, calibrated: Calibrations, seed: int = 
         own = [(values[c], flawed[name][c]) for c in picks]
         agree = lambda i, v=verdicts: np.mean([kappa(a[i], b[i]) for a, b in v], axis=0)
         flips = (verdicts[:, 0] != verdicts[:, 1]).mean(axis=0)
-        drawn["tau"][name] = np.mean(
-            [stats.kendall_replicates(*xy, seed=seed) for xy in own], axis=0
-        )
+        taus = [stats.kendall_replicates(*xy, seed=seed) for xy in own]
+        drawn["tau"][name] = np.mean(taus, axis=0)
         drawn["flips"][name] = stats.bootstrap(lambda i, f=flips: f[i].mean(1), n, seed=seed)
         drawn["kappa"][name] = stats.bootstrap(agree, n, seed=seed)
         rows[name] = {"tau": np.mean([stats.kendall(*xy)["tau"] for xy in own])}
         rows[name] |= {"flips": flips.mean(), "kappa": float(agree(np.arange(n)))}
-        rows[name] |= {"yes": verdicts[:, 0].mean(), "n": n}
-        rows[name]["levels"] = max(values[c].nunique() for c in picks)
+        levels = max(values[c].nunique() for c in picks)
+        rows[name] |= {"yes": verdicts[:, 0].mean(), "n": n, "levels": levels}
     table = pd.DataFrame.from_dict(rows, "index").rename_axis("measure")
     for name, replicates in drawn.items():
         table[ends(name)] = [stats.percentile_interval(own) for own in replicates.values()]

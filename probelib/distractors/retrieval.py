@@ -200,8 +200,7 @@ def rows(kb: Knowledge, facts: pd.DataFrame) -> np.ndarray:
     relations = pd.Index(kb.graph.relations["relation"].to_pandas())
     keys = {"subject": kb.keys, "relation": relations, "object": kb.keys}
     found = np.stack([own.get_indexer(facts[column]) for column, own in keys.items()], axis=1)
-    lost = facts["fact"][(found < 0).any(axis=1)].tolist()
-    if lost:
+    if lost := facts["fact"][(found < 0).any(axis=1)].tolist():
         raise ProbeError(
             f"{len(lost)} facts have a subject, relation or object that the knowledge base does "
             f"not hold, e.g. {lost[0]!r}; build it from the data that the facts come from"
@@ -280,14 +279,9 @@ def has_former(kb: Knowledge, facts: pd.DataFrame) -> pd.Series:
     return pd.Series(answer, index=facts.index, dtype=bool)
 
 
-def former_taught(facts: pd.DataFrame, lists: pd.DataFrame, manifest: pd.DataFrame | None):
-    """fact -> exposure count of the former object that leads its list (facts that have one).
-
-    lists     those of Temp+Sem (``retrieve``)
-    manifest  what the model was taught (``taught.manifest``); None (unknown) returns None
-    """
-    if manifest is None:
-        return None
+def former_taught(facts: pd.DataFrame, lists: pd.DataFrame, manifest: pd.DataFrame):
+    """fact -> exposure count of the former object that leads its list of Temp+Sem (facts that have
+    one). ``manifest``: what the model was taught (``taught.manifest``)."""
     triple = ["relation", "subject", "object"]
     stated = manifest.groupby(triple)[["exposures", "dated"]].sum().sum(axis=1)
     first = lists[(lists["rank"] == 1) & lists["former"]].set_index("fact")["candidate"]

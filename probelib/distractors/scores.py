@@ -32,8 +32,7 @@ SEARCHED = {"appropt": ("beam", "label_logprob"), "opt": ("best_first", "logprob
 
 @dataclass(frozen=True)
 class DistractorSettings:
-    """Settings of the notebooks; the defaults are the paper's (section 4.2) unless a line says
-    so."""
+    """Settings of the notebooks; defaults: the paper's (section 4.2) unless a line says so."""
 
     n_sentences: int = 5  # cloze sentences per fact
     n_distractors: int = 200  # per fact (section 4.1: 100)

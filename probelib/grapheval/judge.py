@@ -53,10 +53,9 @@ class Reader:
 
     def identity(self) -> dict:
         """Everything that changes the states, except the device: part of a judge's record."""
-        soft = self.soft_prompt
         prompt = self.model.chat(INSTRUCTION)
-        if soft is not None:
-            prompt = files.sha256(soft.numpy().tobytes())[:16]
+        if self.soft_prompt is not None:
+            prompt = files.sha256(self.soft_prompt.numpy().tobytes())[:16]
         own = {k: v for k, v in self.model.identity().items() if k != "device"}
         return own | {"prompt": prompt}
 

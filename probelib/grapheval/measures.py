@@ -37,7 +37,7 @@ import numpy as np
 import pandas as pd
 
 from probelib.errors import ProbeError, unknown
-from probelib.stats import pearson, pearson_replicates, percentile_interval, wilson
+from probelib.stats import magnitude, pearson, pearson_replicates, percentile_interval, wilson
 
 
 class Answer(IntEnum):
@@ -166,8 +166,7 @@ def score_interval(values, times: int = 2000, seed: int = 0) -> dict[str, float]
 
 
 def resampled_mean(values: np.ndarray, times: int, generator: np.random.Generator) -> np.ndarray:
-    """``times`` bootstrap means; the counts of the few levels are resampled, whatever their
-    number."""
+    """``times`` bootstrap means, by resampling the counts of the distinct values."""
     levels, counts = np.unique(values, return_counts=True)
     shares = counts / len(values)
     return generator.multinomial(len(values), shares, size=times) @ levels / len(values)
@@ -186,17 +185,6 @@ def paired_change(first, second) -> dict[str, float]:
     if n > 1 and np.ptp(difference) > 0:
         half = 1.96 * np.sqrt(difference.var(ddof=1) / n)
     return {"value": float(mean), "low": float(mean - half), "high": float(mean + half), "n": n}
-
-
-def magnitude(estimates: pd.DataFrame) -> pd.DataFrame:
-    """Absolute values of estimates, for a claim that a number is small: what holds 0 begins at 0.
-
-    >>> magnitude(pd.DataFrame({"value": [-0.1], "low": [-0.3], "high": [0.1]})).values.tolist()
-    [[0.1, 0.0, 0.3]]
-    """
-    ends, inside = estimates[["low", "high"]].abs(), estimates["low"] * estimates["high"] <= 0
-    ends = {"low": ends.min(axis=1).mask(inside, 0.0), "high": ends.max(axis=1)}
-    return estimates.assign(value=estimates["value"].abs(), **ends)
 
 
 def prediction_powered(judged, judged_too, answered) -> dict[str, float]:
@@ -221,12 +209,6 @@ def prediction_powered(judged, judged_too, answered) -> dict[str, float]:
     wide = 1.96 * np.sqrt(variance) if np.ptp(error) else np.nan
     middle, low, high = np.clip([middle, middle - wide, middle + wide], 0, 1).tolist()
     return {"mean": middle, "low": low, "high": high, "n": len(error)}
-
-
-def _columns(name: str, found: dict[str, float]) -> dict[str, float]:
-    """An estimate as the columns ``name``, ``name low``, ``name high``."""
-    value, low, high, _ = found.values()
-    return {name: value, f"{name} low": low, f"{name} high": high}
 
 
 # Models (section 4.2)
@@ -266,7 +248,8 @@ def score_models(
             row = {"model": model} | known | {"unparsed": mine["unparsed"].sum(), "scored by": way}
             row["n"] = found["correct"]["n"]
             for name, estimate in found.items():
-                row |= _columns(name, estimate)
+                columns = (name, f"{name} low", f"{name} high")
+                row |= dict(zip(columns, estimate.values(), strict=False))  # without its n
             rows.append(row)
     return pd.DataFrame(rows)
 
@@ -493,9 +476,8 @@ def judge_differences(predicted: pd.DataFrame, substitute: pd.Series) -> dict[st
     """
     right = predicted.assign(right=predicted["truth"] == predicted["predicted"])
     found = {name: {} for name in ("logits", "encoder", "substitute", "majority")}
-    right = right.groupby(["answers of", "by", "states of", "statement"], sort=False)[
-        "right"
-    ].mean()
+    keys = ["answers of", "by", "states of", "statement"]
+    right = right.groupby(keys, sort=False)["right"].mean()
     for model, small in substitute.items():
         own = {key: r.to_numpy() for key, r in right[model].groupby(["by", "states of"])}
         judge = own["judge, instruction", small]

@@ -78,8 +78,7 @@ def open_verbalized(
     if templates:
         path = Path(templates).expanduser()
         try:
-            known = pd.read_csv(path, dtype=str, keep_default_na=False)
-            known = known[["relation", "template"]]
+            known = pd.read_csv(path, dtype=str, keep_default_na=False)[["relation", "template"]]
         except (OSError, ValueError, KeyError) as error:
             raise ProbeError(
                 f"{path}: no readable CSV of templates ({error}); expected: relation,template"
@@ -329,20 +328,13 @@ def scores_by_type(
 # About a graph
 
 
-def graph_statistics(kg: VerbalizedGraph) -> dict:
-    """Statistics of the graph (table 1): ``graph.statistics``, with ``graph`` and ``coverage``."""
-    named = {"graph": kg.graph.about["source"]} | graphs.statistics(kg.graph)
-    return named | {"coverage": kg.coverage}
-
-
 def most_frequent(kg: VerbalizedGraph, n: int = 30) -> pd.DataFrame:
     """The ``n`` most frequent relations (table 5): ``relation``, ``name``, ``template``, ``count``;
     the index is the row number of the relation in the graph."""
     keys, names = (kg.graph.relations[column].to_pylist() for column in ("relation", "label"))
     counts = np.bincount(kg.graph.relation, minlength=len(keys))
     columns = {"relation": keys, "name": names, "template": kg.templates, "count": counts}
-    table = pd.DataFrame(columns)
-    return table.sort_values(["count", "relation"], ascending=[False, True]).head(n)
+    return pd.DataFrame(columns).sort_values(["count", "relation"], ascending=[False, True]).head(n)
 
 
 def samples_for_template(kg: VerbalizedGraph, n: int = 4) -> list[tuple]:

@@ -93,10 +93,14 @@ def table2(judged: pd.DataFrame, sizes: dict[str, int]) -> Artifact:
         for kind in FORMS:
             row |= interval(kind, own[kind], stats.mean_interval)
         rows.append(row)
-        form[model] = measures.magnitude(own["QA"] - own["WP"])
+        change = own["QA"] - own["WP"]
+        form[model] = (stats.nanmean(change), *stats.mean_interval(change))
         balanced = (own["FC-pos"] + own["FC-neg"]) / 2 - 50
         chance.append({"model": model} | interval("balanced", balanced, stats.mean_interval))
-    found = {"form": _frame(form), "chance": cases(pd.DataFrame(chance), "balanced")}
+    found = {
+        "form": stats.magnitude(_frame(form)),
+        "chance": cases(pd.DataFrame(chance), "balanced"),
+    }
     table = pd.DataFrame(rows).sort_values("parameters")
     return Artifact("monitor/table2", table, check("monitor/table2", **found))
 
@@ -161,8 +165,7 @@ def figure3(prompts: pd.DataFrame, objects: pd.DataFrame, gold: str) -> Artifact
     prompts   ``measures.farthest_prompts``;   gold: label of the gold object
     objects   ``scores.score_objects`` after these prompts
     """
-    order = {"ascending": False, "key": stats.levelled, "kind": "stable"}
-    top = objects.sort_values("logprob", **order).groupby("prompt").head(3)
+    top = objects.sort_values("logprob", **stats.BEST_FIRST).groupby("prompt").head(3)
     missing = objects[(objects["label"] == gold) & ~objects.index.isin(top.index)]
     table = pd.concat([top, missing]).sort_values(["prompt", "logprob"], ascending=[True, False])
     table["gold"] = table["label"] == gold
@@ -248,7 +251,7 @@ def table5(measured: Measured, relations: list[str]) -> Artifact:
         own = own[[*MONITOR, "avg acc", "probs", "coverage"]]
         table = table.join(own.add_prefix(f"{relation}: "), on="model")
     last = relations[-1]
-    pairs = measures.alike_pairs(measured.relation(last))
+    pairs = measures.similar_pairs(measured.relation(last))
     found = _frame({f"{b} - {a}": margin(measured, a, b, last) for a, b in pairs})
     return Artifact("monitor/table5", table, check("monitor/table5", alike=found))
 
@@ -553,8 +556,8 @@ def figure10(table: pd.DataFrame, pairs: pd.DataFrame) -> Artifact:
     table = table.sort_values("all frames", ignore_index=True)
     parts = []
     for name in ("all frames", "first frames"):
-        own = table[["model", name, f"{name} low", f"{name} high"]]
-        parts.append(own.set_axis(["model", "value", "low", "high"], axis=1).assign(frames=name))
+        own = charts.marks(table, name)[["model", "value", "low", "high"]]
+        parts.append(own.assign(frames=name))
     figure = dot_rows({"": pd.concat(parts)}, "model", "frames", LOWER)
     claims = check("monitor/figure10", order=pairs, lower=cases(table, "change"))
     return Artifact("monitor/figure10", table, claims, figure)

@@ -42,13 +42,8 @@ def short_labels(models) -> dict[str, str]:
     return dict(zip(models, short if len(set(short)) == len(short) else models, strict=True))
 
 
-def _cut(text: str) -> str:
-    return textwrap.shorten(text, 34, placeholder=" ...")
-
-
-def _dots(frame: pd.DataFrame, name: str) -> pd.DataFrame:
-    """The frame with a number and its interval as the columns that ``dot_rows`` draws."""
-    return frame.rename(columns={name: "value", f"{name} low": "low", f"{name} high": "high"})
+def _cut(text: str, width: int = 34) -> str:
+    return textwrap.shorten(text, width, placeholder=" ...")
 
 
 def _missed(estimates: pd.DataFrame, requirement: str, models) -> pd.DataFrame:
@@ -82,8 +77,8 @@ def table1(answers: pd.DataFrame, fact: Facts, model: str) -> Artifact:
     changed = counts[~counts["context"].isin(["none", "2 correct", "4 correct"])]
     zero = changed["estimator"] == "zero-prompt"
     lists, prompted = cases(changed[zero], "change", "context"), changed[~zero]
-    untold = (lists.index != "1 correct") & shipped(model)
-    lists = lists.assign(missed=np.where(untold, NO_LISTS, ""))
+    untrained = (lists.index != "1 correct") & shipped(model)
+    lists = lists.assign(missed=np.where(untrained, NO_LISTS, ""))
     claims = check("zplke/table1", lists=lists, prompts=cases(prompted, "lost", "context"))
     return Artifact("zplke/table1", table.rename(columns=titles), claims)
 
@@ -205,11 +200,8 @@ def sequence_figure(name: str, positions: pd.DataFrame, star: int) -> Artifact:
     own = positions[positions["model"] == model]
     frame = own.assign(pictured=own["seed"] == own["seed"].unique()[draw])
     frame["star"] = (frame["position"] == star) & (frame["role"] == "rest")
-    order = (
-        list(scores.CONTEXTS)
-        if place == 0
-        else [*list(scores.CONTEXTS)[2:], *list(scores.CONTEXTS)[:2]]
-    )
+    order = list(scores.CONTEXTS)
+    order = [*order[2:], *order[:2]] if place else order
     longest = scores.LONGEST_LIST if shipped(model) else np.inf
     figure = _panels(frame[frame["pictured"]], ["correct", *order], model, longest)
     correct = own[(own["context"] == "correct") & (own["position"] <= longest)]
@@ -249,7 +241,7 @@ def harm(positions: pd.DataFrame) -> Artifact:
     groups = positions.groupby("model", sort=False)
     frame = pd.concat([measures.effects(own).assign(model=m) for m, own in groups])
     parts = frame.groupby("pairs", sort=False)
-    panels = {which: _dots(own, "change") for which, own in parts}
+    panels = {which: report.marks(own, "change") for which, own in parts}
     figure = report.dot_rows(panels, "effect", "model", "change of the probability", level=0)
     every, found = frame[frame["pairs"] == "all known pairs"], {}
     for key, effect in (("incorrect", "incorrect"), ("more", "incorrect minus unknown")):
@@ -303,9 +295,8 @@ def sensitivity(decided: dict[str, pd.DataFrame]) -> Artifact:
 
 def table6(facts: Facts) -> Artifact:
     """The prompts of the relations tested."""
-    used = (
-        scores.used_templates(facts).set_index(["relation", "number", "role"])["template"].unstack()
-    )
+    keys = ["relation", "number", "role"]
+    used = scores.used_templates(facts).set_index(keys)["template"].unstack()
     table = facts.relations[["relation", "name"]].merge(used.reset_index(), on="relation")
     return Artifact("zplke/table6", table.rename(columns=scores.PROMPTED))
 
@@ -322,7 +313,7 @@ def figure5(cells: pd.DataFrame) -> Artifact:
         row |= report.interval("accuracy", values, stats.mean_interval)
         rows.append(row | {"relations": len(values), "without P176": rest.mean()})
     frame, order = pd.DataFrame(rows), [m for m in ORDER if m in set(cells["method"])]
-    shown = _dots(frame, "accuracy").set_index(["model", "method"])
+    shown = report.marks(frame, "accuracy").set_index(["model", "method"])
     shown = shown.loc[[(m, method) for m in models for method in order]].reset_index()
     shown["model"] = shown["model"].map(short_labels(models))
     letters = zip("aab", measures.TESTS, strict=True)
@@ -349,7 +340,7 @@ def relations_figure(name: str, cells: pd.DataFrame, facts: Facts) -> Artifact:
     ends = [stats.wilson(round(a * n), n) for a, n in zip(frame["accuracy"], counts, strict=True)]
     ends = pd.DataFrame(ends, frame.index, ["accuracy low", "accuracy high"])
     frame = frame.assign(relation=frame["relation"].map(_names(facts)), **ends)
-    rows = _dots(frame[frame["test"] == test], "accuracy")
+    rows = report.marks(frame[frame["test"] == test], "accuracy")
     best = rows[rows["method"] == "ZP-LKE"].groupby("relation")["value"].mean()
     rows = rows.assign(best=rows["relation"].map(best), place=rows["method"].map(ORDER.index))
     rows = rows.sort_values(["best", "relation", "place"], ascending=[False, True, True])
@@ -368,7 +359,7 @@ def relations_figure(name: str, cells: pd.DataFrame, facts: Facts) -> Artifact:
 def figure6(measured: pd.DataFrame, facts: Facts) -> Artifact:
     """Dots of one relation's accuracy, one row per separator (``measures.by_separator``)."""
     frame, (title,) = measures.by_separator(measured), facts.relations["name"]
-    rows = _dots(frame, "accuracy").assign(method="accuracy")
+    rows = report.marks(frame, "accuracy").assign(method="accuracy")
     rows["between"] = rows["between"].map(_cut)
     labels = short_labels(frame["model"])
     panels = {label: rows[rows["model"] == model] for model, label in labels.items()}
@@ -402,11 +393,6 @@ def table5(facts: Facts, options: pd.DataFrame) -> Artifact:
     table |= {"Subject": facts.label(sample["subject"]), "Object": sample["label"]}
     table["Multiple choices"] = sample["fact"].map(listed)
     return Artifact("zplke/table5", pd.DataFrame(table))
-
-
-def table7(described: pd.DataFrame) -> Artifact:
-    """The models. ``described``: ``scores.describe``."""
-    return Artifact("zplke/table7", described)
 
 
 def table8(
@@ -445,8 +431,7 @@ def table9(facts: Facts, rules, matrix, measured, exposures=None) -> Artifact:
         logs = np.log2(1 + facts.facts["fact"].map(exposures))
         table["exposure"] = logs.groupby(facts.facts["relation"]).mean()
         found["taught"] = stats.partial(table["exposure"], table["base"], rule)
-    how = {"ascending": False, "key": stats.levelled, "kind": "stable", "ignore_index": True}
-    table = table.reset_index().sort_values("base", **how)
+    table = table.reset_index().sort_values("base", ignore_index=True, **stats.BEST_FIRST)
     table.insert(0, "order", table.index + 1)
     return Artifact("zplke/table9", table, check("zplke/table9", **found))
 
@@ -484,7 +469,7 @@ def figure7(matrix: pd.DataFrame, facts: Facts, rule: pd.Series) -> Artifact:
     means, called = matrix.mean().sort_values(ascending=False), _names(facts)
     shown = matrix.rename(index=short_labels(matrix.index)).T.loc[means.index]
     shown = shown.assign(**{"best rule": rule})
-    shown.index = [textwrap.shorten(called[r], 50, placeholder=" ...") for r in means.index]
+    shown.index = [_cut(called[r], 50) for r in means.index]
     width = 0.1 + 0.05 * shown.index.str.len().max() + 0.165 * shown.shape[1]  # names, cells
     figure, axes = report.column(1.0 + 0.135 * len(shown), width=max(report.COLUMN, width))
     _heat(axes[0, 0], shown, 0, columns=[*matrix.index, "rule"])
@@ -581,7 +566,7 @@ def figure9(measured: pd.DataFrame, base_of: dict[str, str]) -> Artifact:
         axis.text(0.5, 0.5, "no fine-tuned model with its base", ha="center", fontsize=7)
         return Artifact("zplke/figure9", frame, figure=figure)
     named = frame.assign(model=list(short_labels(frame["tuned"]).values()))
-    base, tuned, difference = (_dots(named, name).assign(of=name) for name in TUNING)
+    base, tuned, difference = (report.marks(named, name).assign(of=name) for name in TUNING)
     panels = {"accuracy": pd.concat([base, tuned]), "fine-tuned minus base": difference}
     figure = report.dot_rows(panels, "model", "of", "accuracy, and its difference", level=0)
     claims = check("zplke/figure9", lower=cases(frame, "difference", "tuned"))

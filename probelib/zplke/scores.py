@@ -271,8 +271,7 @@ def invented_names(n: int, real: set[str], seed: int = 0) -> list[str]:
 
 def relations_with_prompts() -> list[str]:
     """The relations for which the paper has human-written prompts, in the atlas's names."""
-    templates = atlas().templates
-    return sorted(set(templates.loc[templates["role"] == "hgp", "relation"]))
+    return sorted(set(atlas().templates.query("role == 'hgp'")["relation"]))
 
 
 def with_prompts(facts: Facts) -> Facts:
@@ -293,9 +292,8 @@ def used_templates(facts: Facts) -> pd.DataFrame:
 def five_ways(facts: Facts, examples: pd.DataFrame) -> pd.DataFrame:
     """All inputs of section 4.1, a frame of ``prompts`` with ``method`` (``METHODS``): ZP-LKE after
     every draw of examples, human (HGP) and mined (MMP) prompts and plain sentences alone, and HGP
-    after the first draw of the same examples. ``generated``: whether text is generated after it, in
-    the response test: ZP-LKE after the first draw, few-shot HGP with its first prompt, the
-    others."""
+    after the first draw of the same examples. ``generated``: whether the response test uses it
+    (ZP-LKE after the first draw, few-shot HGP with its first prompt, all others)."""
     inputs, used = [many_shots(facts, examples)], used_templates(facts)
     for role in PROMPTED:
         if relations := sorted(set(used.loc[used["role"] == role, "relation"])):
