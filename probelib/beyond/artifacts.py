@@ -7,8 +7,6 @@ import pandas as pd
 
 from probelib import report, stats
 from probelib.beyond import concordance, measures
-from probelib.beyond.measures import DIFFERENCE
-from probelib.beyond.scores import ANSWER
 from probelib.beyond.suite import MEASURES
 from probelib.report import Artifact, cases, check
 
@@ -277,45 +275,3 @@ def agreement(matrix: pd.DataFrame, values: pd.DataFrame, seed: int) -> Artifact
     masks = {"within": same, "between": ~same}
     found = {k: cases(other[m], "alike", "case", "n") for k, m in masks.items() if m.any()}
     return Artifact("beyond/agreement", pairs, check("beyond/agreement", **found), figure)
-
-
-# Does 8-bit or 4-bit cost knowledge? (beyond/quantization)
-
-
-def quantization(table: pd.DataFrame) -> Artifact:
-    """Each measure at each precision against fp32; ``table``: ``measures.changes``."""
-    changed = table.assign(case=table["measure"] + ", " + table["precision"])
-    found = check("beyond/quantization", lower=cases(changed, "difference", "case", "n"))
-    shown = table[["measure", "precision", "n", *DIFFERENCE]]
-    return Artifact("beyond/quantization", table, found, shown=shown)
-
-
-def quantization_change(table: pd.DataFrame) -> Artifact:
-    """Change of P(right answer), and facts lost and gained, in fewer bits; ``table``:
-    ``measures.changes``."""
-    shown = table[(table["measure"] == ANSWER) | table["p"].notna()]
-    answers, sides = shown[shown["measure"] == ANSWER], shown.dropna(subset=["p"])
-    answers, sides = answers.reset_index(drop=True), sides.reset_index(drop=True)
-    sizes = (0.3 + len(answers), 0.8 + len(sides))
-    figure, axes = report.column(1.9 + 0.2 * len(shown), 2, height_ratios=sizes)
-    top, bottom = axes[:, 0]
-    top.plot(answers["difference"], answers.index, "o", color=PAPER_COLOURS["monitor"])
-    ends = (answers[end] for end in DIFFERENCE[1:])
-    top.hlines(answers.index, *ends, color=PAPER_COLOURS["monitor"])
-    top.set_yticks(answers.index, answers["precision"])
-    top.set(xlabel="change of P(right answer)", ylim=(len(answers) - 0.5, -0.5))
-    names = sides["measure"] + ", " + sides["precision"]
-    bottom.barh(sides.index, sides["gained"], color=PAPER_COLOURS["distractors"], label="gained")
-    look = {"color": "#d55e00", "hatch": "//", "edgecolor": "white", "label": "lost"}
-    bottom.barh(sides.index, -sides["lost"], **look)
-    bottom.set_yticks(sides.index, names)
-    bottom.set_xlabel("facts lost (left) and gained (right)")
-    bottom.xaxis.set_major_formatter(lambda x, _: f"{abs(x):.0f}")
-    bottom.xaxis.get_major_locator().set_params(integer=True)
-    bottom.invert_yaxis()
-    for axis in (top, bottom):
-        axis.axvline(0, color="0.3", linewidth=0.8)
-    bottom.legend(fontsize=report.SMALL, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
-    name = "beyond/quantization_change"
-    claims = check(name, answer=cases(answers, "difference", "precision", "n"))
-    return Artifact(name, shown, claims, figure)

@@ -113,28 +113,6 @@ def contrast(
     return pd.DataFrame(rows, columns=["measure", "one", "other", *DIFFERENCE, "n one", "n other"])
 
 
-def changes(values: pd.DataFrame, reference: str, seed: int = 0) -> pd.DataFrame:
-    """Every measure of every model against the same measure of a ``reference`` model, paired by
-    facts: ``measure``, ``model``, ``n``, ``value`` (mean), ``difference`` with its interval (95 %
-    bootstrap over facts; NaN if all facts changed alike), and for measures of 0 and 1 also ``lost``
-    (1, then 0), ``gained`` and McNemar's exact ``p``. A fact without a value in either model is
-    left out of that pair."""
-    rows = []
-    for measure, group in values.groupby("measure", sort=False):
-        wide = group.pivot(index="fact", columns="model", values="value")
-        for model in [name for name in group["model"].unique() if name != reference]:
-            before, after = wide[[reference, model]].dropna().astype(float).to_numpy().T
-            gap = after - before
-            row = {"measure": measure, "model": model, "n": len(gap), "value": after.mean()}
-            ends = stats.mean_interval(gap, seed=seed)
-            row |= dict(zip(DIFFERENCE, (gap.mean(), *ends), strict=True))
-            if np.isin([before, after], (0.0, 1.0)).all():
-                row |= stats.mcnemar(before, after)
-            rows.append(row)
-    columns = ["measure", "model", "n", "value", *DIFFERENCE, "lost", "gained", "p"]
-    return pd.DataFrame(rows).reindex(columns=columns)
-
-
 # Against each other
 
 
