@@ -57,8 +57,7 @@ def figure1(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
 
 def figure2(outcomes: dict, former: pd.Series | None = None, seed: int = 0) -> Artifact:
     """As figure 1 on S', the facts whose subject had another object before, and on those whose
-    former object the model was taught (``former``: fact -> its exposures,
-    ``retrieval.former_taught``)."""
+    former object the model was taught. ``former``: ``retrieval.former_taught``."""
     panels, taught = {"all": outcomes}, [] if former is None else former.index[former > 0]
     if len(taught):
         among = lambda own: own[own.index.get_level_values("fact").isin(taught)]
@@ -197,11 +196,8 @@ def table6(counts: pd.Series, n: int) -> Artifact:
 
 
 def table8(sentences: pd.DataFrame, made: dict[str, pd.DataFrame]) -> Artifact:
-    """Kinds of errors, each with the first sentence that its rule changes.
-
-    sentences   prompts without errors
-    made        error -> the same prompts with this error (``prompts.flawed``)
-    """
+    """Kinds of errors, each with the first sentence that its rule changes. ``sentences``: prompts
+    without errors; ``made``: error -> the same prompts with this error (``prompts.flawed``)."""
     rows = []
     for name, meaning in ERRORS.items():
         rule, pair = "not made: it changes what is said", ("–", "–")
@@ -271,10 +267,8 @@ def figure5(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
 
 
 def figure8(outcomes: dict[str, dict[str, pd.DataFrame]], seed: int = 0) -> Artifact:
-    """Avg@20 (or at fewer distractors) against model size with fits, one panel per search.
-
-    outcomes   search ("ApprOpt", "Opt") -> model -> outcomes (``scores.outcomes_by_model``)
-    """
+    """Avg@20 (or at fewer distractors) against model size with fits, one panel per search
+    (``outcomes``: "ApprOpt", "Opt" -> ``scores.outcomes_by_model``)."""
     figure, (axes,) = report.column(2.6, 1, len(outcomes), width=report.TWO_COLUMNS, sharey=True)
     frames, slopes = [], {}
     for axis, (search, own) in zip(axes, outcomes.items(), strict=True):

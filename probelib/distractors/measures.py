@@ -250,11 +250,9 @@ def by_sentences(values: pd.DataFrame, number: pd.Series, facts, rating, picks: 
     """
     asked = values.groupby(level=0).size().reindex(facts)
     if (short := asked[asked < number.nunique()]).size:
-        raise ProbeError(
-            f"{len(short)} of {len(asked)} facts do not have all {number.nunique()} sentences, "
-            f"e.g. {short.index[0]} ({short.iloc[0]}): templates of its relation are missing. All "
-            f"facts have {asked.min()}: use that many (n_sentences={asked.min()})"
-        )
+        said = f"{len(short)} of {len(asked)} facts do not have all {number.nunique()} sentences"
+        why = f"e.g. {short.index[0]} ({short.iloc[0]}): templates of its relation are missing"
+        raise ProbeError(f"{said}, {why}. All facts have n_sentences={asked.min()}: use that")
     which, rows, drawn = values.index.get_level_values(1).map(number), [], []
     for m in range(1, number.nunique() + 1):
         choices = list(combinations(sorted(number.unique()), m))
@@ -277,8 +275,7 @@ def by_sentences(values: pd.DataFrame, number: pd.Series, facts, rating, picks: 
 
 def kappa(first, second, axis: int = -1):
     """Cohen's kappa of two series of yes-or-no verdicts: (agreement - chance) / (1 - chance), where
-    chance is the agreement expected from their shares of yes. 1: identical, 0: chance, NaN if both
-    always give the same verdict. It corrects for measures with few yes verdicts to change.
+    chance is the agreement expected from their shares of yes; NaN if both always give the same.
 
     >>> rare, other = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0, 0, 0, 0, 0]
     >>> round(float(kappa(rare, other)), 3)

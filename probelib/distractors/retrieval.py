@@ -182,10 +182,10 @@ def values(kb: Knowledge, subject: int, relation: int) -> np.ndarray:
 def excluded(kb: Knowledge, subject: int, relation: int, obj: int) -> np.ndarray:
     """Entities that are never distractors: o, those that share a label with it, and values of (s,
     r) that hold or may hold."""
-    alike = [e for label in kb.labels[obj] for e in kb.bearers[label.casefold()]]
+    same = [e for label in kb.labels[obj] for e in kb.bearers[label.casefold()]]
     triples = values(kb, subject, relation)
     right = kb.graph.tail[triples[~kb.over[triples]]]
-    return np.unique(np.concatenate([[obj], alike, right]).astype(np.int64))
+    return np.unique(np.concatenate([[obj], same, right]).astype(np.int64))
 
 
 def omega(kb: Knowledge, subject: int, relation: int, obj: int) -> np.ndarray:
@@ -201,10 +201,9 @@ def rows(kb: Knowledge, facts: pd.DataFrame) -> np.ndarray:
     keys = {"subject": kb.keys, "relation": relations, "object": kb.keys}
     found = np.stack([own.get_indexer(facts[column]) for column, own in keys.items()], axis=1)
     if lost := facts["fact"][(found < 0).any(axis=1)].tolist():
-        raise ProbeError(
-            f"{len(lost)} facts have a subject, relation or object that the knowledge base does "
-            f"not hold, e.g. {lost[0]!r}; build it from the data that the facts come from"
-        )
+        said = "facts have a subject, relation or object that the knowledge base does not hold"
+        how = "build it from the data that the facts come from"
+        raise ProbeError(f"{len(lost)} {said}, e.g. {lost[0]!r}; {how}")
     return found
 
 
@@ -216,7 +215,7 @@ def retrieve(kb: Knowledge, facts: pd.DataFrame, strategy: str, n: int, seed: in
     ``candidate`` (key), ``former`` (whether it used to be right). A fact with fewer gets them all.
 
     strategy  "random", "sem" or "temp_sem"
-    seed      with the fact's id it determines the random ones: no order, no other facts matter
+    seed      with the fact's id it determines the random ones, independently of other facts
     returns   ``attrs["counts"]``: numbers of facts, of those with fewer than n distractors and with
               none, and of objects without a type
     """
@@ -244,7 +243,7 @@ def retrieve(kb: Knowledge, facts: pd.DataFrame, strategy: str, n: int, seed: in
 
 
 def nearest(kb: Knowledge, obj: int, among: np.ndarray, n: int) -> np.ndarray:
-    """The ``n`` entities of ``among`` most like ``obj`` (cosine), best first; ties by row."""
+    """The ``n`` entities of ``among`` most similar to ``obj`` (cosine), best first; ties by row."""
     own = kb.vectors[[obj]]
     similarity = (kb.postings[:, own.indices] @ own.data)[among].round(SAME)
     if n < len(among):  # nothing below the n-th best can count

@@ -88,9 +88,7 @@ def likeliest_answers(probabilities) -> np.ndarray:
     return np.where(first - second < TIE, int(Answer.IDK), probabilities.argmax(axis=-1))
 
 
-def eq2(
-    answers: pd.DataFrame, variant: str = "intended", false_scores_zero: bool = False
-) -> pd.DataFrame:
+def eq2(answers: pd.DataFrame, variant="intended", false_scores_zero=False) -> pd.DataFrame:
     """Truthful, Informative and Correct of every triple [grapheval, Eq. 2], each in [0, 1].
 
     answers            ``triple``, ``negative`` (0: the triple, 1..: its corruptions), ``answer``;
@@ -214,9 +212,7 @@ def prediction_powered(judged, judged_too, answered) -> dict[str, float]:
 # Models (section 4.2)
 
 
-def score_models(
-    labels: pd.DataFrame, judged: pd.DataFrame, released: pd.DataFrame
-) -> pd.DataFrame:
+def score_models(labels: pd.DataFrame, judged: pd.DataFrame, released: pd.DataFrame):
     """Score every model four ways (table 2), one row each: counts of outcomes, ``scored by``,
     ``n``, and with intervals the metrics and ``above mirror``: Correct minus its mirror image,
     paired.
@@ -227,13 +223,12 @@ def score_models(
     own, same = score_triples(labels), score_triples(labels.assign(answer=labels["predicted"]))
     rows = []
     for model, mine in labels.groupby("model", sort=False):
-        graph, flipped, answered, predicted = (
-            frame[frame["model"] == model] for frame in (judged, released, own, same)
-        )
+        frames = (judged, released, own, same)
+        graph, flipped, answered, predicted = (f[f["model"] == model] for f in frames)
         held = answered["triple"].isin(mine["triple"][mine["split"] == "validation"]).to_numpy()
-        corrected = {
-            m: prediction_powered(graph[m], predicted[m][held], answered[m][held]) for m in METRICS
-        }
+        corrected = {}
+        for m in METRICS:
+            corrected[m] = prediction_powered(graph[m], predicted[m][held], answered[m][held])
         interval = lambda frame: {metric: score_interval(frame[metric]) for metric in METRICS}
         lead = lambda frame: {"above mirror": paired_change(frame["mirror"], frame["correct"])}
         ways = {
@@ -259,11 +254,11 @@ def judge_errors(labels: pd.DataFrame) -> pd.DataFrame:
     estimates, one per model and metric. ``labels``: as for ``score_models``."""
     held = labels[labels["split"] == "validation"]
     own, judged = score_triples(held), score_triples(held.assign(answer=held["predicted"]))
-    found = {
-        f"{model}, {metric}": paired_change(rows[metric], judged.loc[rows.index, metric])
-        for model, rows in own.groupby("model", sort=False)
-        for metric in METRICS
-    }
+    found = {}
+    for model, rows in own.groupby("model", sort=False):
+        for metric in METRICS:
+            change = paired_change(rows[metric], judged.loc[rows.index, metric])
+            found[f"{model}, {metric}"] = change
     return pd.DataFrame(found).T
 
 
@@ -279,12 +274,9 @@ def change_with_size(scored: pd.DataFrame, sizes: pd.Series, metric: str) -> pd.
 # Groups of triples (section 4.3, appendices A.2 and A.3)
 
 
-def by_type(
-    scores: pd.DataFrame, types: pd.DataFrame, side: str, seed: int = 0, metrics=TYPED
-) -> pd.DataFrame:
+def by_type(scores: pd.DataFrame, types: pd.DataFrame, side: str, seed=0, metrics=TYPED):
     """Mean scores by the usual type of a relation's heads or tails: the unweighted mean over
-    relations, so that a relation of three triples weighs as much as one of a million, as in the
-    paper.
+    relations, as in the paper.
 
     types    ``relation``, ``head_type``, ``tail_type`` (``graph.relation_types``)
     side     "head" or "tail";  metrics: columns of ``scores``, and "average" of the three
@@ -306,9 +298,9 @@ def by_type(
             if np.isnan(low):  # no replicate differs: Wilson for the effective number of triples
                 effective = round(len(values) ** 2 / sum(1 / len(own) for own in values))
                 low, high = wilson(round(score * effective), effective)
-            row = {"type": kind, "metric": metric, "score": float(score), "score low": low}
-            row |= {"score high": high, "relations": len(relations), "triples": len(triples)}
-            rows.append(row)
+            counts = {"relations": len(relations), "triples": len(triples)}
+            row = {"type": kind, "metric": metric, "score": float(score)}
+            rows.append(row | {"score low": low, "score high": high} | counts)
     return pd.DataFrame(rows)
 
 
@@ -335,11 +327,10 @@ def beside_mirror(typed: pd.DataFrame, mirrors: pd.DataFrame) -> pd.DataFrame:
 
 
 def heterogeneity(rows: pd.DataFrame, times: int = 2000, seed: int = 0) -> dict[str, float]:
-    """Standard deviation of the types' true scores: one test that they differ at all, which picks
-    no best and no worst.
+    """Standard deviation of the types' true scores: one test that they differ at all.
 
-    rows  one per type: ``score`` and its interval. Its sampling error e is the interval's width /
-          3.92; it is that of triples within relations, so the relations of a type count as fixed
+    rows  one per type: ``score`` and its interval. Its sampling error e, of triples within
+          relations, is the interval's width / 3.92
 
     Return ``value``: the root of variance(score) - mean(e^2), negative if the scores vary less than
     by chance; ``low``, ``high``: likewise the 95 % range of variance(score + normal error) - 2
@@ -390,10 +381,7 @@ def correlate_models(scored: pd.DataFrame, about: pd.DataFrame) -> pd.DataFrame:
 
 def weak_links(linked: pd.DataFrame) -> pd.DataFrame:
     """|r| of every metric with degree and with popularity, per model, of ``correlate_models``.
-
-    Where the exposure count is known and its own |r| is not above ``STRONG`` either, the metric
-    does not see the cause of knowledge, and the claim is not testable: ``missed``.
-    """
+    ``missed``: not testable where |r| with the exposure count is not above ``STRONG`` either."""
     names = {"pearson": "value", "pearson low": "low", "pearson high": "high"}
     rows = linked[linked["y"].isin(list("TIC")) & linked["x"].isin(list("DPE"))]
     rows = magnitude(rows.rename(columns=names)).set_index(["model", "y"])
@@ -407,12 +395,9 @@ def weak_links(linked: pd.DataFrame) -> pd.DataFrame:
 
 
 def judge_quality(truth, predicted, times: int = 500) -> dict[str, float]:
-    """Agreement of predicted classes [n] with true ones [n] (answers or outcomes).
-
-    ``precision``, ``recall``, ``f1`` weighted by the classes' shares, as in the paper (weighted
-    recall is accuracy), each with its 95 % interval (bootstrap over statements; of recall
-    Wilson's); ``n``.
-    """
+    """Agreement of predicted classes [n] with true ones [n] (answers or outcomes): ``precision``,
+    ``recall`` (accuracy), ``f1``, weighted by the classes' shares as in the paper, each with its 95
+    % interval (bootstrap over statements; of recall Wilson's); ``n``."""
     truth, predicted = np.asarray(truth, int), np.asarray(predicted, int)
     if not len(truth):
         return dict.fromkeys(SCORES, np.nan) | {"n": 0}
@@ -449,8 +434,7 @@ def majority(training, n: int) -> np.ndarray:
 
 def majority_given_truth(training, training_true, true) -> np.ndarray:
     """The baseline that knows only whether the statement is true: the most frequent class of the
-    training set among the true (false) statements. The released judge, which is given the truth,
-    must beat it."""
+    training set among the true (false) statements. The released judge must beat it."""
     training, training_true = np.asarray(training), np.asarray(training_true, dtype=bool)
     true = np.asarray(true, dtype=bool)
     best = [majority(training[training_true == kind], 1)[0] for kind in (False, True)]

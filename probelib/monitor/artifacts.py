@@ -139,9 +139,7 @@ def figure7(judged: pd.DataFrame, sizes: dict[str, int]) -> Artifact:
 
 def table3(scores: dict[str, pd.DataFrame], prompts: pd.DataFrame) -> Artifact:
     """Accuracy of the base question without context, with the positive and the negative contexts.
-
-    scores   model -> ``scores.score_answers`` of the questions ``prompts``
-    """
+    ``scores``: model -> ``scores.score_answers`` of the questions ``prompts``."""
     rows = []
     for model, own in scores.items():
         runs = (measures.verdicts(own, prompts, run) for run in ("base", "positive", "negative"))
@@ -160,11 +158,8 @@ def table3(scores: dict[str, pd.DataFrame], prompts: pd.DataFrame) -> Artifact:
 
 
 def figure3(prompts: pd.DataFrame, objects: pd.DataFrame, gold: str) -> Artifact:
-    """The most probable objects after the prompts of a primary and two far foreign anchors.
-
-    prompts   ``measures.farthest_prompts``;   gold: label of the gold object
-    objects   ``scores.score_objects`` after these prompts
-    """
+    """The most probable objects after the prompts of a primary and two far foreign anchors
+    (``measures.farthest_prompts``). ``objects``: ``scores.score_objects``; ``gold``: a label."""
     top = objects.sort_values("logprob", **stats.BEST_FIRST).groupby("prompt").head(3)
     missing = objects[(objects["label"] == gold) & ~objects.index.isin(top.index)]
     table = pd.concat([top, missing]).sort_values(["prompt", "logprob"], ascending=[True, False])
@@ -365,7 +360,7 @@ def table6(measured: Measured, relation: str) -> Artifact:
 
 def figure4(measured: Measured, relation: str, within: float = 3.5) -> Artifact:
     """The accuracies of all runs of a relation as boxes, with base accuracy and MONITOR. The claim
-    is about the pairs of models ``within`` so many points of base accuracy."""
+    is about pairs of models whose base accuracies differ by at most ``within`` points."""
     table = measures.instability(measured, relation).set_index("model")  # by base accuracy
     runs = {m: own[own["relation"] == relation]["accuracy"] for m, own in measured.runs.items()}
     order, places = table.index.tolist(), np.arange(1, len(table) + 1)
@@ -423,10 +418,8 @@ def _scatter(axis, table: pd.DataFrame, x: str, y: str) -> None:
 
 
 def correlations(measured: Measured, common: Measured, alone: Measured, relation: str) -> Artifact:
-    """The correlations that the paper argues with, ours beside the printed ones.
-
-    common  ``measures.measure_common``;   alone, relation: those of table 6
-    """
+    """The correlations that the paper argues with, ours beside the printed ones. ``common``:
+    ``measures.measure_common``; ``alone``, ``relation``: those of table 6."""
     models, shared, spread = measured.models, common.models, measures.instability(alone, relation)
     anchored = models["model"].map(measures.anchored_accuracy(measured.facts).mean())
     ranks = models[["MONITOR", "avg acc"]].rank().assign(model=models["model"])

@@ -87,10 +87,8 @@ def distances(anchors: DataFrame, alphas: tuple[float, float, float] = THIRDS) -
 
 def measure_facts(scores: DataFrame, prompts: DataFrame, sets=None, grid=None) -> DataFrame:
     """One model's facts: ``distances``; ``anchored``, whether greedy decoding gives the gold object
-    with the positive context; ``acc``, the share of the R x M runs that are right.
-
-    sets, grid   ``anchors`` and ``verdicts`` of these scores, if they are known
-    """
+    with the positive context; ``acc``, the share of the R x M runs that are right. ``sets``,
+    ``grid``: ``anchors`` and ``verdicts`` of these scores, if already computed."""
     table = distances(anchors(scores, prompts) if sets is None else sets)
     grid = verdicts(scores, prompts) if grid is None else grid
     right = verdicts(scores, prompts, "positive").iloc[:, 0] == 1
@@ -147,11 +145,8 @@ class Measured:
 
 
 def measure(scores: dict[str, DataFrame], prompts: DataFrame, seed: int = 0) -> Measured:
-    """Measure every model.
-
-    scores   model -> ``scores.score_answers``, on the same facts;   seed: of the bootstrap
-    prompts  ``prompts.with_contexts`` of these facts
-    """
+    """Measure every model. ``scores``: model -> ``scores.score_answers``, on the same facts;
+    ``prompts``: ``prompts.with_contexts`` of these; ``seed``: of the bootstrap."""
     sets = {m: anchors(rows, prompts) for m, rows in scores.items()}
     grids = {m: verdicts(rows, prompts) for m, rows in scores.items()}
     facts = {m: measure_facts(rows, prompts, sets[m], grids[m]) for m, rows in scores.items()}
@@ -344,7 +339,7 @@ def accuracy(grid: DataFrame, facts: DataFrame, among=None) -> DataFrame:
     A run has the prompts of all facts of a relation with one frame and one context.
 
     grid    ``verdicts``;   facts: a frame with ``fact`` and ``relation``
-    among   ids of the facts that count; None: all (the released script: the anchored ones)
+    among   ids of the facts that count; None: all
     """
     table = grid if among is None else grid[grid.index.isin(list(among))]
     relation = facts.drop_duplicates("fact").set_index("fact")["relation"].reindex(table.index)
@@ -370,11 +365,8 @@ def summarize(runs: DataFrame) -> DataFrame:
 def checking(scores: DataFrame, prompts: DataFrame) -> DataFrame:
     """Fact checking: one row per prompt of ``prompts.checks``: ``fact``, ``relation``,
     ``template``, ``kind`` ("FC-pos": a true statement, right if judged True; "FC-neg": a false
-    one), ``correct``.
-
-    scores   of the candidates "True" and "False" after every prompt: the more probable one is the
-             verdict; equal probabilities are no verdict, hence wrong
-    """
+    one), ``correct``. The verdict is the more probable candidate of ``scores``, "True" or "False";
+    equal probabilities are no verdict, hence wrong."""
     wide = scores.pivot(index="prompt", columns="candidate", values="logprob")
     says = np.sign(wide["True"] - wide["False"]).reindex(prompts["prompt"]).to_numpy()
     true = (prompts["context"] == "true").to_numpy()
@@ -384,10 +376,8 @@ def checking(scores: DataFrame, prompts: DataFrame) -> DataFrame:
 
 def judge_forms(scores: dict[str, dict], prompts: dict[str, DataFrame]) -> DataFrame:
     """One row per model and prompt without context: ``fact``, ``template``, ``kind`` ("QA", "WP",
-    "FC-pos", "FC-neg"), ``correct`` (percent), ``model``.
-
-    scores, prompts   ``scores.score_forms``, ``scores.prompts_by_form``
-    """
+    "FC-pos", "FC-neg"), ``correct`` (percent), ``model``. Arguments: ``scores.score_forms``,
+    ``scores.prompts_by_form``."""
     plain, rows = prompts | {"QA": prompts["QA"][prompts["QA"]["context"] == "none"]}, []
     for model in scores["QA"]:
         for kind in [kind for kind in ("QA", "WP") if kind in scores]:
@@ -452,10 +442,8 @@ def clearest_fact(facts: DataFrame, scores: DataFrame, prompts: DataFrame, sure=
 
 def most_unstable(grids: dict[str, DataFrame]) -> tuple[str, str]:
     """The (model, fact) of figure 1: the base prompt is answered, another paraphrase and a negative
-    context are not, and right and wrong answers are nearly equal in number.
-
-    grids   model -> ``verdicts`` "released13"
-    """
+    context are not, and right and wrong answers are nearly equal in number. ``grids``: model ->
+    ``verdicts`` "released13"."""
     ranks = {}
     for model, grid in grids.items():
         contexts = grid.columns.get_level_values("context").str.rstrip("0123456789")
@@ -590,8 +578,7 @@ def savings(rounds: DataFrame) -> DataFrame:
 
     rounds   ``way``, ``round``, ``what`` ("MONITOR" or "accuracy"), and a column per kind of cost
     returns  one row per way and kind of cost: medians over the rounds, and ``saved`` (accuracy /
-             MONITOR), the mean over rounds with its 95 % t interval (NaN for costs that do not
-             vary)
+             MONITOR), the mean over rounds with its 95 % t interval (NaN if constant)
     """
     costs, rows = rounds.columns.drop(["way", "round", "what"]), []
     for way, own in rounds.groupby("way"):

@@ -119,11 +119,9 @@ def figure2(fact: Facts, examples: pd.DataFrame) -> Artifact:
     sentences = fact.templates[fact.templates["role"] == scores.sentence_role(fact)]
     subject, sentence = fact.label(fact.facts["subject"])[0], sentences["template"].iloc[0]
     pairs = list(zip(examples["subject"], examples["object"], strict=True))
-    inputs = {
-        "ZS-LKE: a template": many_shot([], subject, sentence),
-        "FS-LKE: two solved templates before it": many_shot(pairs[:2], subject, sentence),
-        "ZP-LKE: pairs only": many_shot(pairs, subject),
-    }
+    inputs = {"ZS-LKE: a template": many_shot([], subject, sentence)}
+    inputs["FS-LKE: two solved templates before it"] = many_shot(pairs[:2], subject, sentence)
+    inputs["ZP-LKE: pairs only"] = many_shot(pairs, subject)
     subjects = [*examples["subject"], subject]
     colour = {word: "#0173b2" for label in subjects for word in label.split()}
     colour |= {word: "#b34700" for label in examples["object"] for word in label.split()}
@@ -192,8 +190,8 @@ def sequence_figure(name: str, positions: pd.DataFrame, star: int) -> Artifact:
 
     positions   ``measures.by_position``;   star: a marked position
 
-    The frame has all draws of the model; ``pictured``: those of the picture; ``star``: the marked
-    pair, with its value. Figures 11 to 13 begin with the incorrect examples, as in the paper.
+    The frame has all draws of the model (``pictured``: in the picture) and ``star``, the marked
+    pair. Figures 11 to 13 begin with the incorrect examples, as in the paper.
     """
     place, models = SEQUENCES.index(name), positions["model"].unique()
     model, draw = models[place % len(models)], place // len(models)
@@ -303,9 +301,8 @@ def table6(facts: Facts) -> Artifact:
 
 def figure5(cells: pd.DataFrame) -> Artifact:
     """All methods in both response tests and in the multiple-choice test, one row per model: mean
-    over relations with its 95 % bootstrap interval over relations. ``cells``:
-    ``measures.accuracy_by_method``. Without P176: manufacturer, whose human prompts speak of a
-    music label."""
+    over relations with its 95 % bootstrap interval over relations; also without P176: its human
+    prompts speak of a music label. ``cells``: ``measures.accuracy_by_method``."""
     rows, models = [], cells.attrs["models"]
     for key, own in cells.groupby(["test", "model", "method"]):
         values, rest = own["accuracy"], own.loc[own["relation"] != "P176", "accuracy"]
@@ -395,9 +392,7 @@ def table5(facts: Facts, options: pd.DataFrame) -> Artifact:
     return Artifact("zplke/table5", pd.DataFrame(table))
 
 
-def table8(
-    measured: pd.DataFrame, described: pd.DataFrame, exposures: pd.Series | None = None
-) -> Artifact:
+def table8(measured: pd.DataFrame, described: pd.DataFrame, exposures=None) -> Artifact:
     """The leaderboard (``measures.leaderboard``); ``described``: ``scores.describe``;
     ``exposures``: fact -> how often the models were taught it, if known."""
     table, about = measures.leaderboard(measured, exposures), described.set_index("model")

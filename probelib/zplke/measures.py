@@ -23,8 +23,6 @@ import pandas as pd
 from probelib import stats
 from probelib.errors import ProbeError, unknown
 
-CHOICES = ["fact", "relation", "prompt", "correct", "tie", "valid"]
-CHOICES += ["q_gold", "confidence", "predicted", "position", "n_options"]
 GAPS = ("above expected", "below ceiling")  # eta minus these
 SUBSUMED = ["smaller", "larger", "draw", "eta", "eta low", "eta high", "expected", "reversed"]
 SUBSUMED += ["jaccard", "pooled", "relations", "of", "ceiling"]
@@ -39,19 +37,20 @@ TIE = 1e-5  # nats: a smaller difference of two log-probabilities is rounding, s
 def choices(
     scores: pd.DataFrame, gold: Mapping[str, str], per_token: bool = False, variant: str = "kit"
 ) -> pd.DataFrame:
-    """The multiple-choice test, one row per prompt [zplke, Eq. 3]: columns ``CHOICES``.
+    """The multiple-choice test, one row per prompt [zplke, Eq. 3]: ``fact``, ``relation``,
+    ``prompt``, and
+
+    correct    whether the right object is above all others by more than ``TIE``; False if not valid
+    tie        whether it shares the first place
+    valid      no option is NaN, and not all probabilities are 0
+    q_gold, confidence   normalised probability of the right and of the most probable option
+    predicted, position  the candidate chosen, and its index among the ``n_options`` options
 
     scores     ``prompt``, ``fact``, ``relation``, ``candidate``, ``logprob`` (nats), ``n_tokens``;
                one row per option. -inf is a probability of 0: a valid option, the lowest of all
     gold       fact -> its right candidate; it must be among the options of every prompt once
     per_token  compare the mean log-probability per token, not the sum
     variant    "released": probabilities instead of logarithms, which underflow to 0 silently
-
-    correct    whether the right object is above all others by more than ``TIE``; False if not valid
-    tie        whether it shares the first place
-    valid      no option is NaN, and not all probabilities are 0
-    q_gold, confidence   normalised probability of the right and of the most probable option
-    predicted, position  the candidate chosen, and its index among the options
     """
     if variant not in ("kit", "released"):
         raise unknown("variant", variant, ["kit", "released"])
@@ -75,17 +74,12 @@ def choices(
     first = np.minimum.reduceat(np.where(best, np.arange(len(value)), len(value)), start)
     first = np.where(valid, first, start)
     several = np.add.reduceat(best.astype(int), start) > 1
-    frame = scores.iloc[start][["fact", "relation", "prompt"]].assign(
-        correct=leads & ~several,
-        tie=leads & several,
-        valid=valid,
-        q_gold=q_gold,
-        confidence=confidence,
-        predicted=scores["candidate"].to_numpy()[first],
-        position=first - start,
-        n_options=np.diff(np.append(start, len(value))),
-    )
-    return frame[CHOICES].reset_index(drop=True)
+    predicted, sizes = scores["candidate"].to_numpy()[first], np.diff(start, append=len(value))
+    found = {"correct": leads & ~several, "tie": leads & several, "valid": valid}
+    found |= {"q_gold": q_gold, "confidence": confidence, "predicted": predicted}
+    found |= {"position": first - start, "n_options": sizes}
+    rows = scores.iloc[start][["fact", "relation", "prompt"]].reset_index(drop=True)
+    return rows.assign(**found)
 
 
 def _right_options(scores: pd.DataFrame, gold: Mapping[str, str], start, names) -> np.ndarray:
@@ -94,10 +88,8 @@ def _right_options(scores: pd.DataFrame, gold: Mapping[str, str], start, names) 
     there = np.add.reduceat(right.astype(int), start)
     if (there != 1).any():
         bad = int(np.flatnonzero(there != 1)[0])
-        raise ProbeError(
-            f"{names[bad]}: the right object occurs {there[bad]} times among the options; it must "
-            f"occur once ({int((there != 1).sum())} such prompts)"
-        )
+        said = f"the right object occurs {there[bad]} times among the options; it must occur once"
+        raise ProbeError(f"{names[bad]}: {said} ({int((there != 1).sum())} such prompts)")
     return right
 
 
@@ -123,7 +115,7 @@ def chance(choices: pd.DataFrame) -> float:
 def measure(
     scores: Iterable[pd.DataFrame], inputs: pd.DataFrame, gold: Mapping[str, str], **rules
 ) -> pd.DataFrame:
-    """The multiple-choice test of every model: ``model``, ``CHOICES``, ``per token`` and ``pmi``
+    """The multiple-choice test of every model: ``model``, ``choices``, ``per token`` and ``pmi``
     (whether the right object wins under two other rules of choice), ``shots`` (number of examples),
     and the inputs' columns ``role``, ``template``, ``context``, ``seed``, ``method``, ``between``,
     if present.
@@ -186,9 +178,7 @@ def change_of_share(before, after) -> dict[str, float]:
     return test | {"value": (gained - lost) / n, "low": middle - half, "high": middle + half}
 
 
-def answers_of_inputs(
-    inputs: pd.DataFrame, generated: pd.DataFrame, labels: Mapping[str, str]
-) -> pd.DataFrame:
+def answers_of_inputs(inputs: pd.DataFrame, generated: pd.DataFrame, labels: Mapping[str, str]):
     """Table 1's ``inputs`` with ``estimator`` (prompted, zero-prompt), ``output`` and ``right``
     (the strict response test). ``labels``: fact -> label of its right object."""
     output = inputs["prompt"].map(generated.set_index("prompt")["text"])
@@ -345,9 +335,7 @@ def response(text: str, gold: str, mode: str = "strict") -> bool:
     return bool(wanted) and said.startswith(wanted) and not said[len(wanted) :][:1].isalnum()
 
 
-def measure_responses(
-    generated: Iterable[pd.DataFrame], inputs: pd.DataFrame, labels: Mapping[str, str]
-) -> pd.DataFrame:
+def measure_responses(generated: Iterable[pd.DataFrame], inputs: pd.DataFrame, labels: Mapping):
     """The response test of every model: the generated rows with ``strict`` and ``lenient``
     (``response``), and ``method``, ``template`` and ``seed`` of the inputs. ``labels``: fact ->
     label of its right object."""

@@ -87,12 +87,7 @@ def shipped(model: str) -> bool:
 
 
 def shared_examples(
-    facts: Facts | None,
-    pool: Facts,
-    models: Iterable = (),
-    n_examples: int | str = 50,
-    draws: int = 2,
-    seed: int = 0,
+    facts: Facts | None, pool: Facts, models: Iterable = (), n_examples=50, draws=2, seed=0
 ) -> pd.DataFrame:
     """``draws`` draws of ``n_examples`` examples per relation: a frame of examples (``prompts``).
 
@@ -128,11 +123,9 @@ def fit_examples(n: int | str, examples: pd.DataFrame, facts: Facts, model, room
     if n == "max":
         return fits
     if not isinstance(n, int) or not 0 < n <= fits:
-        raise ProbeError(
-            f"n_examples={n!r}: at most {fits} examples of relation {relation} are in the pool and "
-            f"fit into the {model.context} tokens that the model reads; use a number from 1 to "
-            f"{fits}, or 'max'"
-        )
+        said = f"at most {fits} examples of relation {relation} are in the pool and fit into the"
+        said += f" {model.context} tokens that the model reads"
+        raise ProbeError(f"n_examples={n!r}: {said}; use a number from 1 to {fits}, or 'max'")
     return n
 
 
@@ -157,14 +150,9 @@ def sentence_role(facts: Facts) -> str:
     return "cloze" if "cloze" in set(facts.templates["role"]) else "question"
 
 
-def eight_inputs(
-    fact: Facts, examples: pd.DataFrame, everything: Facts, seed: int = 0
-) -> pd.DataFrame:
-    """Table 1: facts after no, correct, incorrect and unknown examples, prompted and zero-prompt.
-    A frame of ``prompts``.
-
-    examples     four correct ones;   everything: all facts of the relation (``replaced``)
-    """
+def eight_inputs(fact: Facts, examples: pd.DataFrame, everything: Facts, seed: int = 0):
+    """Table 1: facts after no, correct, incorrect and unknown examples, prompted and zero-prompt: a
+    frame of ``prompts``. ``examples``: four correct ones; ``everything``: see ``replaced``."""
     role, kinds = sentence_role(fact), {"correct": examples}
     for kind in ("incorrect", "unknown"):
         kinds[kind] = replaced(examples, kind, range(1, 5), everything, seed)
@@ -207,12 +195,9 @@ def sequences(
     return found
 
 
-def positions(
-    n: int, count: int, spread: bool, free: int | None = None, seed: int = 0
-) -> list[int]:
+def positions(n: int, count: int, spread: bool, free=None, seed: int = 0) -> list[int]:
     """``count`` of the positions 1..n. ``spread``: sampled, but neither ``free`` nor the position
-    before it, so that the pair at ``free`` follows an untouched one. Otherwise one block in the
-    middle."""
+    before it. Otherwise one block in the middle."""
     if count > n - 2:
         raise ProbeError(f"{count} of {n} positions are to be replaced; at most {n - 2} can be")
     if not spread:
@@ -246,9 +231,8 @@ def replaced(
         if kind == "incorrect":
             objects = [o for o in space if (subject, o) not in right]
         if not objects:
-            raise ProbeError(
-                f"{subject}: every object of {relation} is right for it, so none is incorrect"
-            )
+            said = f"every object of {relation} is right for it, so none is incorrect"
+            raise ProbeError(f"{subject}: {said}")
         draw = rng(seed, kind, relation, int(row["seed"]), int(row["position"]))
         new = objects[draw.integers(len(objects))]
         subject = subject if kind == "incorrect" else names.pop()
@@ -276,10 +260,9 @@ def relations_with_prompts() -> list[str]:
 
 def with_prompts(facts: Facts) -> Facts:
     """The facts of ``relations_with_prompts``. Raise ProbeError if there are none."""
-    known = relations_with_prompts()
-    chosen = [relation for relation in facts.relations["relation"] if relation in known]
-    if not chosen:
-        raise unknown("relation with prompts", ", ".join(facts.relations["relation"]), known)
+    own, known = facts.relations["relation"], relations_with_prompts()
+    if not (chosen := [relation for relation in own if relation in known]):
+        raise unknown("relation with prompts", ", ".join(own), known)
     return choose(facts, chosen)
 
 
