@@ -30,10 +30,7 @@ def placebo(
     values: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame, within: list[str], seed: int
 ) -> Artifact:
     """Do the statistics find nothing where there is nothing? Shuffled values, and pairs of facts
-    that were taught equally often.
-
-    pairs, within   ``measures.headline_pairs``
-    """
+    that were taught equally often. ``pairs``, ``within``: ``measures.headline_pairs``."""
     equal, blocks = concordance.placebo_pairs(design, within, seed), within
     if len(equal) < len(pairs):  # few sisters were taught a fact equally often
         blocks = concordance.FACTS

@@ -139,9 +139,9 @@ def _confidence(kept: pd.DataFrame, curve: pd.DataFrame):
     return figure
 
 
-def gpt2_distractors(choices: pd.DataFrame, ns: tuple = (1, 2, 3, 5, 8, 12, 16, 24)) -> Artifact:
+def gpt2_distractors(choices: pd.DataFrame) -> Artifact:
     """Min@n and Avg@n under random distractors."""
-    ns = [n for n in ns if n <= choices["wrong"].max()]
+    ns = [n for n in (1, 2, 3, 5, 8, 12, 16, 24) if n <= choices["wrong"].max()]
     minimum = pd.DataFrame({n: random_distractors(choices, n)["min"] for n in ns})
     names = {"mean": "min", "low": "min low", "high": "min high", "n": "facts"}
     curves = stats.mean_band(minimum).rename_axis("n").rename(columns=names)

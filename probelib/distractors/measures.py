@@ -252,7 +252,7 @@ def by_sentences(values: pd.DataFrame, number: pd.Series, facts, rating, picks: 
     if (short := asked[asked < number.nunique()]).size:
         said = f"{len(short)} of {len(asked)} facts do not have all {number.nunique()} sentences"
         why = f"e.g. {short.index[0]} ({short.iloc[0]}): templates of its relation are missing"
-        raise ProbeError(f"{said}, {why}. All facts have n_sentences={asked.min()}: use that")
+        raise ProbeError(f"{said}, {why}. Use n_sentences={asked.min()}, which all have")
     which, rows, drawn = values.index.get_level_values(1).map(number), [], []
     for m in range(1, number.nunique() + 1):
         choices = list(combinations(sorted(number.unique()), m))
@@ -273,19 +273,19 @@ def by_sentences(values: pd.DataFrame, number: pd.Series, facts, rating, picks: 
 # Robustness (section 4.3)
 
 
-def kappa(first, second, axis: int = -1):
-    """Cohen's kappa of two series of yes-or-no verdicts: (agreement - chance) / (1 - chance), where
-    chance is the agreement expected from their shares of yes; NaN if both always give the same.
+def kappa(first, second):
+    """Cohen's kappa of two series of yes-or-no verdicts (last axis): (agreement - chance) / (1 -
+    chance); chance: expected from their shares of yes. NaN if both always give the same verdict.
 
     >>> rare, other = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0, 0, 0, 0, 0]
     >>> round(float(kappa(rare, other)), 3)
     -0.111
     """
     first, second = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
-    p, q = first.mean(axis), second.mean(axis)
+    p, q = first.mean(-1), second.mean(-1)
     chance = p * q + (1 - p) * (1 - q)
     with np.errstate(invalid="ignore", divide="ignore"):
-        value = ((first == second).mean(axis) - chance) / (1 - chance)
+        value = ((first == second).mean(-1) - chance) / (1 - chance)
     return np.where(chance < 1, np.round(value, 12) + 0.0, np.nan)
 
 

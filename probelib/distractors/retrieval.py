@@ -42,7 +42,7 @@ from probelib.facts.validity import UNKNOWN, days, validity
 
 NAMES = {"random": "Random", "sem": "Sem", "temp_sem": "Temp+Sem", "appropt": "ApprOpt"}
 NAMES["opt"] = "Opt"
-TODAY = "2026-01-01"  # the day at which the atlas holds
+TODAY = "2026-01-01"  # the day that counts as the present, at which the atlas holds
 SAME = 5  # decimals of a similarity; entities that differ in later ones are equally similar
 POPULOUS = 10  # an object without a type counts as having the types that most entities have
 
@@ -53,7 +53,6 @@ class Knowledge:
 
     graph: Graph  # its triples, entities, types
     facts: Facts  # those it was made from; KaRR draws other subjects and relations from them
-    at: str = TODAY  # the day that counts as the present (text: see ``facts.validity``)
 
     @cached_property
     def keys(self) -> pd.Index:
@@ -111,7 +110,7 @@ class Knowledge:
         """Triples that are certainly not valid at present, (T,) bool. As in ``facts.model.holds``,
         facts of one point in time (a prize) stay right, and facts without an end hold."""
         start, end = self.dates
-        return (validity(start, end, self.at, self.at) == "invalid") & (start != end) & (end != "")
+        return (validity(start, end, TODAY, TODAY) == "invalid") & (start != end) & (end != "")
 
     @cached_property
     def vectors(self) -> csr_array:
@@ -124,7 +123,7 @@ class Knowledge:
         return self.vectors.tocsc()
 
 
-def knowledge(facts: Facts, at: str = TODAY) -> Knowledge:
+def knowledge(facts: Facts) -> Knowledge:
     """The knowledge base of some facts, current and former ones. In data without types, the type of
     an object is its relation. Raise ProbeError for data without relations."""
     require_relations(facts)
@@ -134,7 +133,7 @@ def knowledge(facts: Facts, at: str = TODAY) -> Knowledge:
         relations = rows.groupby("object")["relation"].unique().map(tuple)
         types = [relations.get(entity, ()) for entity in facts.entities["entity"]]
         facts = replace(facts, entities=facts.entities.assign(types=types))
-    return Knowledge(from_facts(facts), facts, at)
+    return Knowledge(from_facts(facts), facts)
 
 
 def bags(graph: Graph) -> csr_array:
@@ -163,13 +162,10 @@ def tfidf(bags: csr_array) -> csr_array:
 
 def typed_alike(kb: Knowledge, entity: int) -> np.ndarray:
     """Entities that share a type with ``entity`` (itself included), sorted rows."""
-    own, of_type = kb.types[[entity]].indices, kb.of_type
+    own = kb.types[[entity]].indices
     if not len(own):
         own = np.argsort(-kb.types.sum(axis=0), kind="stable")[:POPULOUS]
-    mask = np.zeros(len(kb.keys), dtype=bool)
-    for kind in own:
-        mask[of_type.indices[of_type.indptr[kind] : of_type.indptr[kind + 1]]] = True
-    return np.flatnonzero(mask)
+    return np.unique(kb.of_type[:, own].indices).astype(np.int64)
 
 
 def values(kb: Knowledge, subject: int, relation: int) -> np.ndarray:
@@ -260,7 +256,7 @@ def former_values(kb: Knowledge, subject: int, relation: int, space: np.ndarray)
     start, end = (dates[triples] for dates in kb.dates)
     known = ~(np.isin(start, ["", UNKNOWN]) | np.isin(end, ["", UNKNOWN]))
     middle = (days(start)[0] + days(end)[1]) / 2
-    away = np.where(known, np.abs(middle - days([kb.at])[0][0]), np.inf)
+    away = np.where(known, np.abs(middle - days([TODAY])[0][0]), np.inf)
     tails = kb.graph.tail[triples]
     tails = pd.unique(tails[np.lexsort((tails, away))]).astype(np.int64)
     return tails[np.isin(tails, space)]
@@ -324,9 +320,7 @@ def searches(kb: Knowledge, facts: pd.DataFrame, prompts: pd.DataFrame, n: int, 
 
 def allowed(kb: Knowledge, facts: pd.DataFrame, found: pd.DataFrame, n: int, by: str = "logprob"):
     """The first ``n`` candidates found by ``store.search`` that belong to Omega, ranked from 1.
-
-    by   "logprob": by plausibility (Eq. 4); "label_logprob": by the best label, as in a beam
-    """
+    ``by``: "logprob": by plausibility (Eq. 4); "label_logprob": by the best label, as in a beam."""
     numbers = zip(facts["fact"], rows(kb, facts), strict=True)
     barred = {fact: set(kb.keys[excluded(kb, *own)]) for fact, own in numbers}
     keep = [c not in barred[f] for f, c in zip(found["fact"], found["candidate"], strict=True)]

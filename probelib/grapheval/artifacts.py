@@ -97,14 +97,14 @@ def figure9(written: dict) -> Artifact:
     return Artifact("grapheval/figure9", pd.DataFrame([written])[columns], figure=figure)
 
 
-def flow(rows: dict[str, list[str]], gap: float = 0.05):
+def flow(rows: dict[str, list[str]]):
     """A diagram of live numbers: title -> texts of a row of boxes, with arrows between them; the
     rows follow each other from the top."""
     from matplotlib.patches import Rectangle
 
     heights = [3.2 + max(text.count("\n") for text in texts) for texts in rows.values()]  # lines
     figure, axes = subplots(4.4, 0.145 * sum(heights))
-    axis, top = axes[0, 0], 0.0
+    axis, top, gap = axes[0, 0], 0.0, 0.05
     axis.set(xlim=(0, 1), ylim=(-sum(heights), 0))
     axis.axis("off")
     for (title, texts), height in zip(rows.items(), heights, strict=True):
@@ -202,9 +202,7 @@ def figure8(linked: pd.DataFrame) -> Artifact:
 
 def figure4(predicted: pd.DataFrame, substitute: pd.Series) -> Artifact:
     """Judges and last-token logits on the substitutes, and the majorities: precision, recall, F1.
-
-    predicted  ``judge.predict_all_held_out``;  substitute: ``scores.substitutes``
-    """
+    ``predicted``: ``judge.predict_all_held_out``; ``substitute``: ``scores.substitutes``."""
     read = predicted["answers of"].map(substitute)
     own = predicted[predicted["states of"].isin([""]) | (predicted["states of"] == read)]
     compared = measures.held_out_quality(own, ["answers of", "by"])

@@ -148,7 +148,7 @@ def score_triples(answers: pd.DataFrame, variant: str = "intended") -> pd.DataFr
 # Means and their intervals
 
 
-def score_interval(values, times: int = 2000, seed: int = 0) -> dict[str, float]:
+def score_interval(values, times: int = 2000) -> dict[str, float]:
     """``mean``, ``low``, ``high`` (95 %), ``n`` of values in [0, 1]; NaN without a value. Wilson's
     interval if all are 0 or 1, or all are equal, where a bootstrap would see no variation."""
     values = np.asarray(values, dtype=float)
@@ -158,7 +158,7 @@ def score_interval(values, times: int = 2000, seed: int = 0) -> dict[str, float]
     if set(levels) <= {0.0, 1.0} or len(levels) == 1:
         low, high = wilson(round(values.sum()), len(values))
     else:
-        replicates = resampled_mean(values, times, np.random.default_rng(seed))
+        replicates = resampled_mean(values, times, np.random.default_rng(0))
         low, high = percentile_interval(replicates)
     return {"mean": float(values.mean()), "low": low, "high": high, "n": len(values)}
 
@@ -304,11 +304,11 @@ def by_type(scores: pd.DataFrame, types: pd.DataFrame, side: str, seed=0, metric
     return pd.DataFrame(rows)
 
 
-def largest_types(typed: pd.DataFrame, n: int = 18) -> pd.DataFrame:
-    """The ``n`` types with the most triples per side, best first by the mean over models.
-    ``typed``: ``by_type`` with ``model`` and ``side``."""
+def largest_types(typed: pd.DataFrame) -> pd.DataFrame:
+    """The 18 types with the most triples per side, best first by the mean over models. ``typed``:
+    ``by_type`` with ``model`` and ``side``."""
     sizes = typed.groupby(["side", "type"])["triples"].max()
-    largest = sizes.groupby("side", group_keys=False).nlargest(n).index
+    largest = sizes.groupby("side", group_keys=False).nlargest(18).index
     typed = typed[typed.set_index(["side", "type"]).index.isin(largest)]
     order = typed.groupby(["side", "metric", "type"])["score"].transform("mean")
     by, ascending = ["side", "order", "type"], [True, False, True]
@@ -326,7 +326,7 @@ def beside_mirror(typed: pd.DataFrame, mirrors: pd.DataFrame) -> pd.DataFrame:
     return correct.join(by["mirror"]["score"].rename("mirror"), on=keys).join(lead, on=keys)
 
 
-def heterogeneity(rows: pd.DataFrame, times: int = 2000, seed: int = 0) -> dict[str, float]:
+def heterogeneity(rows: pd.DataFrame) -> dict[str, float]:
     """Standard deviation of the types' true scores: one test that they differ at all.
 
     rows  one per type: ``score`` and its interval. Its sampling error e, of triples within
@@ -340,7 +340,7 @@ def heterogeneity(rows: pd.DataFrame, times: int = 2000, seed: int = 0) -> dict[
     score, error = table[:, 0], (table[:, 2] - table[:, 1]) / (2 * 1.96)
     if len(score) < 3:
         return {"value": np.nan, "low": np.nan, "high": np.nan, "n": len(score)}
-    drawn = np.random.default_rng(seed).normal(size=(times, len(score))) * error
+    drawn = np.random.default_rng(0).normal(size=(2000, len(score))) * error
     noise = (error**2).mean()
     ends = percentile_interval((score + drawn).var(axis=1, ddof=1) - 2 * noise)
     excess = np.array([score.var(ddof=1) - noise, *ends])
@@ -394,7 +394,7 @@ def weak_links(linked: pd.DataFrame) -> pd.DataFrame:
 # Quality of the judge (appendix A.1)
 
 
-def judge_quality(truth, predicted, times: int = 500) -> dict[str, float]:
+def judge_quality(truth, predicted) -> dict[str, float]:
     """Agreement of predicted classes [n] with true ones [n] (answers or outcomes): ``precision``,
     ``recall`` (accuracy), ``f1``, weighted by the classes' shares as in the paper, each with its 95
     % interval (bootstrap over statements; of recall Wilson's); ``n``."""
@@ -404,9 +404,9 @@ def judge_quality(truth, predicted, times: int = 500) -> dict[str, float]:
     classes = int(max(truth.max(), predicted.max())) + 1
     counts = np.zeros((classes, classes))
     np.add.at(counts, (truth, predicted), 1)
-    drawn = np.random.default_rng(0).multinomial(len(truth), counts.ravel() / len(truth), times)
+    drawn = np.random.default_rng(0).multinomial(len(truth), counts.ravel() / len(truth), 500)
     row = dict(zip(SCORES, map(float, weighted_scores(counts)), strict=True)) | {"n": len(truth)}
-    replicates = weighted_scores(drawn.reshape(times, classes, classes))
+    replicates = weighted_scores(drawn.reshape(-1, classes, classes))
     for score, values in zip(SCORES, replicates, strict=True):
         row[f"{score} low"], row[f"{score} high"] = percentile_interval(values)
     row["recall low"], row["recall high"] = wilson(int((truth == predicted).sum()), len(truth))

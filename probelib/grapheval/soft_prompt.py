@@ -28,9 +28,7 @@ def soft_prompt_readers(
     models: dict, substitute: pd.Series, labels, folder: Path, study: GraphEvalSettings, seed: int
 ) -> tuple[dict[str, Reader], pd.DataFrame]:
     """Train a soft prompt per model on its substitute; return readers by model, and the losses.
-
-    labels  ``scores.label_statements``; only the training split is used
-    """
+    ``labels``: ``scores.label_statements``; only the training split is used."""
     readers, losses = {}, []
     for model, small in substitute.items():
         rows = labels[(labels["model"] == model) & (labels["split"] == "train")]

@@ -87,9 +87,7 @@ def open_verbalized(
 
 def load_graph(source: str, folder: Path | None = None) -> tuple[Graph, pd.DataFrame]:
     """A graph by name, and the templates that it brings (``relation``, ``template``; may be empty).
-
-    source  "atlas"; the folder of a graph; or a DBpedia dump, which is read into ``folder``
-    """
+    ``source``: "atlas"; the folder of a graph; or a DBpedia dump, which is read into ``folder``."""
     graphs.check_source(source)
     if source == "atlas":
         known = facts.load(n_facts="all", n_distractors=0)
@@ -323,11 +321,11 @@ def most_frequent(kg: VerbalizedGraph, n: int = 30) -> pd.DataFrame:
     return pd.DataFrame(columns).sort_values(["count", "relation"], ascending=[False, True]).head(n)
 
 
-def samples_for_template(kg: VerbalizedGraph, n: int = 4) -> list[tuple]:
-    """Three triples of each of the ``n`` most frequent relations: (relation, pairs of names,
+def samples_for_template(kg: VerbalizedGraph) -> list[tuple]:
+    """Three triples of each of the four most frequent relations: (relation, pairs of names,
     template with {head} and {tail})."""
     samples, label = [], kg.graph.entities["label"]
-    for row, relation in most_frequent(kg, n).iterrows():
+    for row, relation in most_frequent(kg, 4).iterrows():
         own = np.flatnonzero(kg.graph.relation == row)[:3]
         ends = (kg.graph.head[own], kg.graph.tail[own])
         ends = (label.take(pa.array(end)).to_pylist() for end in ends)

@@ -18,6 +18,7 @@ from probelib.report import Artifact, cases, charts, check, dot_rows, family, in
 
 BLUE, ORANGE, GREEN, RED = "#0173b2", "#de8f05", "#029e73", "#c00000"
 FORMS = ["WP", "QA", "FC-pos", "FC-neg"]
+WITHIN = 3.5  # points of base accuracy between two models that figure 4 compares
 LOWER = "MONITOR (lower is better)"
 
 
@@ -97,12 +98,9 @@ def table2(judged: pd.DataFrame, sizes: dict[str, int]) -> Artifact:
         form[model] = (stats.nanmean(change), *stats.mean_interval(change))
         balanced = (own["FC-pos"] + own["FC-neg"]) / 2 - 50
         chance.append({"model": model} | interval("balanced", balanced, stats.mean_interval))
-    found = {
-        "form": stats.magnitude(_frame(form)),
-        "chance": cases(pd.DataFrame(chance), "balanced"),
-    }
+    form, chance = stats.magnitude(_frame(form)), cases(pd.DataFrame(chance), "balanced")
     table = pd.DataFrame(rows).sort_values("parameters")
-    return Artifact("monitor/table2", table, check("monitor/table2", **found))
+    return Artifact("monitor/table2", table, check("monitor/table2", form=form, chance=chance))
 
 
 def _boxes(axis, values: list, names: list[str], **look) -> dict:
@@ -187,11 +185,9 @@ def figure3(prompts: pd.DataFrame, objects: pd.DataFrame, gold: str) -> Artifact
 
 
 def table9(facts: Facts, whole: Facts) -> Artifact:
-    """The data: facts, frames and known problems of each relation; nothing is removed.
-
-    whole   all facts of the data, which determine the right objects of a subject
-    leaked  facts whose object is part of the subject;   several: with several right objects
-    """
+    """The data: facts, frames and known problems of each relation; nothing is removed. ``whole``:
+    all facts of the data, which determine the right objects of a subject; ``leaked``: facts whose
+    object is part of the subject; ``several``: with several right objects."""
     known, label = right_objects(whole), facts.entities.set_index("entity")["label"].str.casefold()
     offered = facts.distractors.groupby("fact")["object"].agg(set).to_dict()
     questions = facts.templates[facts.templates["role"] == "question"]
@@ -293,14 +289,14 @@ def _families(measured: Measured) -> dict[str, list[str]]:
     return table.groupby(table["model"].map(family))["model"].apply(list).to_dict()
 
 
-def figure11(measured: Measured, least: int = 3) -> Artifact:
-    """MONITOR against size in the largest family, for relations with ``least`` facts (else all)."""
+def figure11(measured: Measured) -> Artifact:
+    """MONITOR against size in the largest family, for relations with three facts (else all)."""
     sizes = measured.models[["model", "parameters"]]
     table = measured.relations.drop(columns="base acc").merge(sizes, on="model")
     table["family"] = table["model"].map(family)
     largest = sizes["model"].map(family).value_counts().index[0]
     table = table[table["family"] == largest].sort_values("parameters", kind="stable")
-    drawn = table[table["n"] >= least] if (table["n"] >= least).any() else table
+    drawn = table[table["n"] >= 3] if (table["n"] >= 3).any() else table
     curves = [(f"{r} ({n})", own) for (r, n), own in drawn.groupby(["relation", "n"], sort=False)]
     columns = min(5, len(curves))
     height = -(-len(curves) // columns)
@@ -358,9 +354,9 @@ def table6(measured: Measured, relation: str) -> Artifact:
     return Artifact("monitor/table6", table, check("monitor/table6", spread=r))
 
 
-def figure4(measured: Measured, relation: str, within: float = 3.5) -> Artifact:
+def figure4(measured: Measured, relation: str) -> Artifact:
     """The accuracies of all runs of a relation as boxes, with base accuracy and MONITOR. The claim
-    is about pairs of models whose base accuracies differ by at most ``within`` points."""
+    is about pairs of models whose base accuracies differ by at most ``WITHIN`` points."""
     table = measures.instability(measured, relation).set_index("model")  # by base accuracy
     runs = {m: own[own["relation"] == relation]["accuracy"] for m, own in measured.runs.items()}
     order, places = table.index.tolist(), np.arange(1, len(table) + 1)
@@ -381,7 +377,7 @@ def figure4(measured: Measured, relation: str, within: float = 3.5) -> Artifact:
     base, steadier = table["base acc"], {}
     ranked = table.dropna(subset=["MONITOR"]).sort_values("MONITOR").index
     for a, b in combinations(ranked, 2):  # b has the higher MONITOR
-        if abs(base[a] - base[b]) <= within:
+        if abs(base[a] - base[b]) <= WITHIN:
             steadier[f"{b} - {a}"] = margin(measured, a, b, relation, "std")
     claims = check("monitor/figure4", steadier=_frame(steadier))
     return Artifact("monitor/figure4", frame.reset_index(drop=True), claims, figure)

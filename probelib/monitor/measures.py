@@ -207,15 +207,14 @@ def per_relation(distances: DataFrame, replicates: np.ndarray | None = None) -> 
 
 def overall(distances: DataFrame, table: DataFrame, replicates: np.ndarray) -> dict[str, float]:
     """A model's score: the unweighted mean of MONITOR over relations, with its 95 % interval (NaN
-    if no relation has two facts that count), and of ``probs``; ``coverage`` of all facts; ``silent``
-    relations, without any anchored fact: they are left out of the means, never taken as 0.
-
-    table, replicates   its ``per_relation``; [times, relations] of ``resample``
-    """
+    if no relation has two facts that count), and of ``probs``; ``coverage`` of all facts;
+    ``silent`` relations, without any anchored fact: they are left out of the means, never taken as
+    0. ``table``, ``replicates``: its ``per_relation``; [times, relations] of ``resample``."""
     spread = counted(distances)["relation"].duplicated().any()
     ends = stats.percentile_interval(stats.nanmean(replicates, 1)) if spread else (np.nan, np.nan)
-    row = dict(zip(MONITOR, (table["MONITOR"].mean(), *ends), strict=True))
-    row |= {"probs": table["probs"].mean(), "coverage": float(distances["anchored"].mean())}
+    means = table[["MONITOR", "probs"]].mean()
+    row = dict(zip(MONITOR, (means["MONITOR"], *ends), strict=True)) | {"probs": means["probs"]}
+    row["coverage"] = float(distances["anchored"].mean())
     return row | {"silent": int(table["MONITOR"].isna().sum())}
 
 
@@ -430,12 +429,12 @@ def farthest_prompts(table: DataFrame) -> DataFrame:
     return pd.concat([ranked[kinds == kind].head(1) for kind in ("positive", "none", "negative")])
 
 
-def clearest_fact(facts: DataFrame, scores: DataFrame, prompts: DataFrame, sure=SURE) -> str:
+def clearest_fact(facts: DataFrame, scores: DataFrame, prompts: DataFrame) -> str:
     """The fact of figure 3, of one model's ``facts``: of those that are anchored, answered without
-    context and have a primary anchor of ``sure`` or more, the one with the largest root; else the
+    context and have a primary anchor of ``SURE`` or more, the one with the largest root; else the
     anchored one with the largest."""
     yes, known = facts["anchored"].astype(bool), verdicts(scores, prompts, "base").iloc[:, 0] == 1
-    clear = yes & facts["fact"].map(known) & (facts["pbar"] >= sure)
+    clear = yes & facts["fact"].map(known) & (facts["pbar"] >= SURE)
     rows = facts.assign(unclear=~clear, other=~yes, move=-facts["root"])
     return rows.sort_values(["unclear", "other", "move"], kind="stable")["fact"].iloc[0]
 

@@ -231,13 +231,13 @@ def attribute(models: Iterable, prompt: pd.Series, scores: dict, steps: int = 20
     return pd.concat(rows, ignore_index=True)
 
 
-def time_both(model, facts: Facts, rounds: int = 3) -> pd.DataFrame:
+def time_both(model, facts: Facts) -> pd.DataFrame:
     """Measure the cost of MONITOR and of the accuracy study, without the store (table 8): one row
     per way ("generated": as released; "teacher-forced"), round and study: ``prompts``, ``forwarded
     tokens``, ``device seconds``, ``device hours for 1,000 facts``; without a warm-up round."""
     framed, gold, rows = prompts.with_contexts(facts), prompts.gold(facts), []
     studies = {"MONITOR": GRID["released13"], "accuracy": GRID["grid"]}
-    for i in range(-1, rounds):
+    for i in range(-1, 3):  # three rounds after the warm-up
         for way in ("generated", "teacher-forced"):
             for what, belongs in studies.items():
                 asked = framed[belongs(framed)]

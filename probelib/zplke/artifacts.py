@@ -53,10 +53,8 @@ def _missed(estimates: pd.DataFrame, requirement: str, models) -> pd.DataFrame:
 
 def contrasting_fact(answers: pd.DataFrame, facts: Facts) -> Facts:
     """The fact that shows the effect of examples best: the model answers it after four correct
-    ones, and after as few other inputs as possible; of ties the first.
-
-    answers   ``measures.answers_of_inputs`` of several facts
-    """
+    ones, and after as few other inputs as possible; of ties the first. ``answers``:
+    ``measures.answers_of_inputs`` of several facts."""
     after_four = answers[(answers["role"] == "zp") & (answers["context"] == "4 correct")]
     missed = ~after_four.set_index("fact")["right"].astype(bool)
     order = pd.DataFrame({"missed": missed, "others": answers.groupby("fact")["right"].sum()})
@@ -66,9 +64,7 @@ def contrasting_fact(answers: pd.DataFrame, facts: Facts) -> Facts:
 
 def table1(answers: pd.DataFrame, fact: Facts, model: str) -> Artifact:
     """The next tokens after eight inputs for one fact, and how many facts each input gets right.
-
-    answers   ``measures.answers_of_inputs`` of several facts, ``fact`` among them
-    """
+    ``answers``: ``measures.answers_of_inputs`` of several facts, ``fact`` among them."""
     counts, keys = measures.right_by_input(answers), ["estimator", "context"]
     own = answers[answers["fact"].isin(fact.facts["fact"])].rename(columns={"right": "right here"})
     table = own[[*keys, "text", "output", "right here"]].merge(counts, on=keys)
@@ -85,11 +81,8 @@ def table1(answers: pd.DataFrame, fact: Facts, model: str) -> Artifact:
 
 def figure1(answers: pd.DataFrame, fact: Facts, some: Facts) -> Artifact:
     """What a prompt and a list of four pairs give: one fact per outcome, with the number of facts.
-
-    answers   ``measures.answers_of_inputs`` of the facts ``some``
-    fact      shown first (``contrasting_fact``); the prompt is its first one that is wrong, if any
-              is
-    """
+    ``answers``: ``measures.answers_of_inputs`` of the facts ``some``; ``fact``: shown first
+    (``contrasting_fact``); the prompt is its first one that is wrong, if any is."""
     (first,), labels = fact.facts["fact"], gold(some).set_index("fact")["label"]
     own = answers[(answers["fact"] == first) & (answers["estimator"] == "prompted")]
     prompt = own.sort_values("right", kind="stable")["context"].iloc[0]
@@ -274,10 +267,8 @@ def figure10(measured: pd.DataFrame) -> Artifact:
 
 
 def sensitivity(decided: dict[str, pd.DataFrame]) -> Artifact:
-    """Accuracy under other ways to write pairs or to choose options.
-
-    decided   a decision of ``scores.DECISIONS`` -> ``measures.measure``, one draw
-    """
+    """Accuracy under other ways to write pairs or to choose options. ``decided``: a decision of
+    ``scores.DECISIONS`` -> ``measures.measure``, one draw."""
     here, there = decided["as here: a blank"], decided["as released"]
     rules = {"a blank; chosen per token": "per token", "a blank; chosen after the prior": "pmi"}
     rows = {"as here: a blank": here.groupby("model")["correct"].mean()}
@@ -327,10 +318,8 @@ def figure5(cells: pd.DataFrame) -> Artifact:
 
 def relations_figure(name: str, cells: pd.DataFrame, facts: Facts) -> Artifact:
     """Figures 14 (response, lenient) and 15 (multiple choice): all methods by relation, with Wilson
-    intervals over facts; the relations that ZP-LKE knows best first.
-
-    cells   ``measures.accuracy_by_method``
-    """
+    intervals over facts; the relations that ZP-LKE knows best first. ``cells``:
+    ``measures.accuracy_by_method``."""
     test = {"zplke/figure14": "response, lenient", "zplke/figure15": "multiple choice"}[name]
     frame = cells[cells["test"].str.startswith(test.split(",")[0])]
     counts = frame["relation"].map(facts.facts["relation"].value_counts())
@@ -431,10 +420,10 @@ def table9(facts: Facts, rules, matrix, measured, exposures=None) -> Artifact:
     return Artifact("zplke/table9", table, check("zplke/table9", **found))
 
 
-def table10(matrix: pd.DataFrame, facts: Facts, n: int = 3) -> Artifact:
-    """The ``n`` best and worst relations of every base model, and how many more are tied with
+def table10(matrix: pd.DataFrame, facts: Facts) -> Artifact:
+    """The three best and worst relations of every base model, and how many more are tied with
     them."""
-    titles, rows = _names(facts), []
+    titles, rows, n = _names(facts), [], 3
     for model, accuracy in matrix.iterrows():
         row = {"model": model}
         for kind in ("best", "worst"):

@@ -34,9 +34,7 @@ OFTEN = 16  # exposures from which a fact counts as taught often
 TIE = 1e-5  # nats: a smaller difference of two log-probabilities is rounding, so it is a tie
 
 
-def choices(
-    scores: pd.DataFrame, gold: Mapping[str, str], per_token: bool = False, variant: str = "kit"
-) -> pd.DataFrame:
+def choices(scores: pd.DataFrame, gold: Mapping[str, str], per_token=False, variant="kit"):
     """The multiple-choice test, one row per prompt [zplke, Eq. 3]: ``fact``, ``relation``,
     ``prompt``, and
 
@@ -112,9 +110,7 @@ def chance(choices: pd.DataFrame) -> float:
     return float((1 / choices["n_options"]).mean())
 
 
-def measure(
-    scores: Iterable[pd.DataFrame], inputs: pd.DataFrame, gold: Mapping[str, str], **rules
-) -> pd.DataFrame:
+def measure(scores: Iterable[pd.DataFrame], inputs: pd.DataFrame, gold: Mapping[str, str], **rules):
     """The multiple-choice test of every model: ``model``, ``choices``, ``per token`` and ``pmi``
     (whether the right object wins under two other rules of choice), ``shots`` (number of examples),
     and the inputs' columns ``role``, ``template``, ``context``, ``seed``, ``method``, ``between``,
@@ -192,9 +188,7 @@ def right_by_input(answers: pd.DataFrame) -> pd.DataFrame:
     ``share`` (Wilson interval), and against the longest list of correct examples with the same
     estimator: the paired ``change`` of the share (``change_of_share``) and ``lost``, the share of
     the answers right there that are wrong here (Wilson; wide where few are right there).
-
-    answers   ``answers_of_inputs`` of several facts
-    """
+    ``answers``: ``answers_of_inputs`` of several facts."""
     keys = ["estimator", "context"]
     wide = answers.pivot(index="fact", columns=keys, values="right").astype(bool)
     rows = []
@@ -209,9 +203,9 @@ def right_by_input(answers: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def n95(accuracy: pd.Series, share: float = 0.95) -> float:
-    """Smallest number of examples that reaches ``share`` of the accuracy with the most examples
-    [zplke, Fig. 3]; NaN if that accuracy is 0.
+def n95(accuracy: pd.Series) -> float:
+    """Smallest number of examples that reaches 95 % of the accuracy with the most examples [zplke,
+    Fig. 3]; NaN if that accuracy is 0.
 
     accuracy   mean over draws, indexed by the number of examples
 
@@ -220,7 +214,7 @@ def n95(accuracy: pd.Series, share: float = 0.95) -> float:
     """
     curve = accuracy.sort_index()
     last = curve.iloc[-1]
-    return float(curve.index[curve >= share * last - 1e-12][0]) if last > 0 else np.nan
+    return float(curve.index[curve >= 0.95 * last - 1e-12][0]) if last > 0 else np.nan
 
 
 def by_position(
@@ -502,10 +496,8 @@ def subsumptions(measured: pd.DataFrame, pairs: Iterable[tuple[str, str]]) -> pd
 
 def family_correlations(matrix: pd.DataFrame, family) -> pd.DataFrame:
     """The mean Pearson's r over relations between the models of two families (figure 8), without
-    pairs of a model with itself: NaN on the diagonal for a family of one model.
-
-    matrix   models x relations, accuracies;   family: function from a model's name to its family
-    """
+    pairs of a model with itself: NaN on the diagonal for a family of one model. ``matrix``: models
+    x relations, accuracies; ``family``: function from a model's name to its family."""
     pairs = matrix.T.corr(min_periods=3)
     long = pairs.where(~np.eye(len(pairs), dtype=bool)).rename_axis("a").rename_axis("b", axis=1)
     long = long.stack().rename("r").reset_index()

@@ -102,11 +102,8 @@ def shared_examples(
 
 def fit_examples(n: int | str, examples: pd.DataFrame, facts: Facts, model, room: int = 16) -> int:
     """Return ``n`` if lists of ``n`` examples fit into the model's context; with "max" the number
-    that fits. Raise ProbeError if they do not fit.
-
-    model   its context must hold the tokens around every text, the examples, the longest subject
-            and ``room`` tokens of an object
-    """
+    that fits. Raise ProbeError if they do not fit. ``model``: its context must hold the tokens
+    around every text, the examples, the longest subject and ``room`` tokens of an object."""
     length = lambda texts: [len(ids) for ids in model.tokens.encode(texts)]
     context = model.context - len(model.tokens.prompts(["a"])[0]) + length(["a"])[0]
     subjects = facts.facts.assign(label=facts.label(facts.facts["subject"]))
@@ -184,10 +181,8 @@ def sequences(
     examples: pd.DataFrame, everything: Facts, n_replaced: int, star: int, seed: int = 0
 ) -> dict[str, pd.DataFrame]:
     """Context -> the examples of figure 4: "correct", and with ``n_replaced`` of them replaced
-    (``CONTEXTS``).
-
-    star   a position that is not replaced if they are spread, nor the one before it
-    """
+    (``CONTEXTS``). ``star``: a position that is not replaced if they are spread, nor the one before
+    it."""
     n, found = int(examples["position"].max()), {"correct": examples}
     for context, (kind, spread) in CONTEXTS.items():
         where = positions(n, n_replaced, spread, star, seed if spread else 0)
