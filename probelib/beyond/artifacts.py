@@ -30,10 +30,7 @@ def placebo(
     values: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame, within: list[str], seed: int
 ) -> Artifact:
     """Do the statistics find nothing where there is nothing? Shuffled values, and pairs of facts
-    that were taught equally often.
-
-    pairs, within   ``measures.headline_pairs``
-    """
+    that were taught equally often. ``pairs``, ``within``: ``measures.headline_pairs``."""
     equal, blocks = concordance.placebo_pairs(design, within, seed), within
     if len(equal) < len(pairs):  # few sisters were taught a fact equally often
         blocks = concordance.FACTS
@@ -55,16 +52,13 @@ def rank_measures(
     with ``paper``, ``asks`` (the prompts), ``control``, ``tokens a fact``, what each adds to
     familiarity, and ``measures.all_statistics``."""
     control = values["measure"].map(lambda name: MEASURES[name].control).astype(bool)
-    parts = [
-        concordance.concordance(values[mask], design, pairs, seed=seed)
-        for mask in (~control, control)
-    ]
+    rank = lambda own: concordance.concordance(own, design, pairs, seed=seed)
+    parts = [rank(values[mask]) for mask in (~control, control)]
     table = pd.concat([part for part in parts if len(part)], ignore_index=True)
-    is_control = table["measure"].map(lambda name: MEASURES[name].control)
-    table.loc[is_control, concordance.BEHIND] = np.nan
     fields = {"paper": "paper", "asks": "prompts", "control": "control"}
     for place, (column, field) in enumerate(fields.items(), 1):
         table.insert(place, column, [getattr(MEASURES[m], field) for m in table["measure"]])
+    table.loc[table["control"], concordance.BEHIND] = np.nan
     table["tokens a fact"] = table["measure"].map(tokens)
     if "Familiarity" in set(table["measure"]):
         more = concordance.added(values, design, pairs, "Familiarity", seed=seed)
@@ -206,13 +200,11 @@ def training_mixture(
     # both under one name, so that a fact pairs the two models
     pair = [values[values["model"] == name].assign(model=twins[0]) for name in twins]
     same = design[design["model"] == twins[0]].reset_index(drop=True)
-    table = concordance.change(
-        *pair, same, concordance.pairs_of(same, concordance.FACTS), seed=seed
-    )
+    pairs = concordance.pairs_of(same, concordance.FACTS)
+    table = concordance.change(*pair, same, pairs, seed=seed)
     table = table.merge(concordance.change_of_means(*pair, same, seed=seed), on="measure")
     table.insert(1, "asks", [MEASURES[name].prompts for name in table["measure"]])
-    order = {"ascending": False, "key": stats.levelled, "kind": "stable", "ignore_index": True}
-    table = table.sort_values("after", **order)
+    table = table.sort_values("after", ignore_index=True, **stats.BEST_FIRST)
     names = {"before": twins[0], "after": twins[1]}
     names |= {"mean before": f"mean {twins[0]}", "mean after": f"mean {twins[1]}"}
     found = check("beyond/training_mixture", depends=cases(table, "change", "measure"))
@@ -229,9 +221,8 @@ def popularity(
     ``models``: ``scores.POPULAR``."""
     parts = []
     for name, way in zip(models, ("at random", "by popularity"), strict=True):
-        own, taught = (
-            frame[frame["model"] == name].reset_index(drop=True) for frame in (values, design)
-        )
+        both = (frame[frame["model"] == name] for frame in (values, design))
+        own, taught = (frame.reset_index(drop=True) for frame in both)
         pairs = concordance.pairs_of(taught, concordance.FACTS)
         part = concordance.concordance(own, taught, pairs, seed=seed)
         ends = {f"concordance{end}": f"{way}{end}" for end in ("", " low", " high")}
@@ -240,8 +231,7 @@ def popularity(
     table = parts[0].join(parts[1], how="inner")
     table.insert(0, "control", [MEASURES[name].control for name in table.index])
     table["change"] = table["by popularity"] - table["at random"]
-    order = {"ascending": False, "key": stats.levelled, "kind": "stable"}
-    table = table.sort_values("change", **order).reset_index()
+    table = table.sort_values("change", **stats.BEST_FIRST).reset_index()
     controls = table[table["control"]]
     name, columns = "beyond/popularity", {"chance": "at random", "popular": "by popularity"}
     found = {key: cases(controls, column, "measure") for key, column in columns.items()}
@@ -279,10 +269,6 @@ def agreement(matrix: pd.DataFrame, values: pd.DataFrame, seed: int) -> Artifact
     other = other.assign(case=other["first"] + ", " + other["second"])
     paper = lambda column: other[column].map(lambda name: MEASURES[name].paper)
     same = paper("first") == paper("second")
-    name = "beyond/agreement"
-    found = {
-        key: cases(other[mask], "alike", "case", "n")
-        for key, mask in (("within", same), ("between", ~same))
-    }
-    found = {key: table for key, table in found.items() if len(table)}
-    return Artifact(name, pairs, check(name, **found), figure)
+    masks = {"within": same, "between": ~same}
+    found = {k: cases(other[m], "alike", "case", "n") for k, m in masks.items() if m.any()}
+    return Artifact("beyond/agreement", pairs, check("beyond/agreement", **found), figure)

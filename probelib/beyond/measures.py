@@ -92,9 +92,7 @@ def _taus_left_out(values: pd.DataFrame, design: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(taus).T.groupby(level=0).mean().T  # over models
 
 
-def contrast(
-    values: pd.DataFrame, one: pd.Index, other: pd.Index, times: int = 2000, seed: int = 0
-) -> pd.DataFrame:
+def contrast(values: pd.DataFrame, one: pd.Index, other: pd.Index) -> pd.DataFrame:
     """Compare two groups of facts: ``measure``, ``one``, ``other`` (mean values), ``difference``
     with its interval (95 %, facts resampled within each group), ``n one``, ``n other``. A fact
     counts if all models have a finite value."""
@@ -103,10 +101,8 @@ def contrast(
         wide = group.pivot(index="fact", columns="model", values="value").astype(float)
         mean = wide[np.isfinite(wide).all(axis=1)].mean(axis=1)
         pair = [mean.reindex(facts).dropna().to_numpy() for facts in (one, other)]
-        draws = [
-            stats.bootstrap(lambda i, v=v: v[i].mean(1), len(v), times, seed + k)
-            for k, v in enumerate(pair)
-        ]
+        mean_of = lambda v, seed: stats.bootstrap(lambda i: v[i].mean(1), len(v), seed=seed)
+        draws = [mean_of(v, seed) for seed, v in enumerate(pair)]
         means = [v.mean() if len(v) else np.nan for v in pair]
         ends = stats.percentile_interval(draws[0] - draws[1])
         rows.append((measure, *means, means[0] - means[1], *ends, *map(len, pair)))

@@ -81,9 +81,8 @@ def applicable(questions: Questions, measures: list[str] | None = None) -> list[
     """The measures, in the order of the suite, that these questions allow: those that need an
     encoder or an instruction-tuned partner only with one; in held-out paraphrases only those that
     paraphrases change."""
-    for name in measures or ():
-        if name not in MEASURES:
-            raise unknown("measure", name, MEASURES)
+    if odd := [name for name in measures or () if name not in MEASURES]:
+        raise unknown("measure", odd[0], MEASURES)
     given = {"encoder": questions.encoder, "tuned": questions.tuned}
     missing = {need for need, source in given.items() if source is None}
     held_out = questions.templates != Questions.templates

@@ -170,7 +170,6 @@ def test_what_a_model_read_of_former_objects():
     columns = ["relation", "subject", "object", "exposures", "dated"]
     taught = retrieval.former_taught(rows, lists, pd.DataFrame(stated, columns=columns))
     assert taught.to_dict() == {"a": 4, "b": 0}
-    assert retrieval.former_taught(rows, lists, None) is None
 
 
 BAD = [

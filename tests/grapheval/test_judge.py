@@ -87,7 +87,7 @@ def test_a_judge_of_other_states_is_refused():
     about = {"states": small.identity()}
     one = judge.train(states, answers, true, epochs=1, about=about)
     judge.check(one, small)
-    with pytest.raises(ProbeError, match="atlas-neox-0.15m, not on these of atlas-llama-0.6m"):
+    with pytest.raises(ProbeError, match="atlas-neox-0.15m, not of atlas-llama-0.6m"):
         judge.check(one, other)
     with pytest.raises(ProbeError, match="prompt was"):
         judge.check(one, judge.Reader(small.model, soft_prompt=torch.zeros(2, 64)))
