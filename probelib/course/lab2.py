@@ -13,17 +13,15 @@ _F = np.array([[0.8, 0.5], [0.95, 0.95], [0.1, 0.9]])  # [R, L]
 
 distance = Check(
     "lab2.distance",
-    right=library.pfd,
-    cases=[(np.array([0.6]), np.array([[0.8], [0.4]])), (_P, _F)],
-    mistakes={
-        "signed": lambda p, f: (p - f).mean(),
-        "before": lambda p, f: np.abs(p - f.mean(0)).mean(),
-        "frames": lambda p, f: np.abs(p - f).mean(1).sum(),
-        "tokens": lambda p, f: np.abs(p - f).sum(1).mean(),
-        "worst": lambda p, f: np.abs(p - f).max(),
-        "squares": lambda p, f: np.sqrt(((p - f) ** 2).mean()),
-        "each": lambda p, f: np.abs(p - f),
-    },
+    library.pfd,
+    [(np.array([0.6]), np.array([[0.8], [0.4]])), (_P, _F)],
+    signed=lambda p, f: (p - f).mean(),
+    before=lambda p, f: np.abs(p - f.mean(0)).mean(),
+    frames=lambda p, f: np.abs(p - f).mean(1).sum(),
+    tokens=lambda p, f: np.abs(p - f).sum(1).mean(),
+    worst=lambda p, f: np.abs(p - f).max(),
+    squares=lambda p, f: np.sqrt(((p - f) ** 2).mean()),
+    each=lambda p, f: np.abs(p - f),
 )
 
 # two frames, two distractors, two answer tokens; all frames after each distractor
@@ -64,29 +62,25 @@ def _sorted_rows(value):
 
 anchors = Check(
     "lab2.anchors",
-    right=_anchors,
-    cases=[(_TABLE,)],
+    _anchors,
+    [(_TABLE,)],
     form=_sorted_rows,
-    mistakes={
-        "n_frames": partial(_anchors, n=_AFTER),
-        "f_context": partial(_anchors, f="context != 'positive'"),
-        "p_context": partial(_anchors, p="context == 'none' & template == 1"),
-        "f_without_1": partial(_anchors, f="context == 'none' & template > 1"),
-    },
+    n_frames=partial(_anchors, n=_AFTER),
+    f_context=partial(_anchors, f="context != 'positive'"),
+    p_context=partial(_anchors, p="context == 'none' & template == 1"),
+    f_without_1=partial(_anchors, f="context == 'none' & template > 1"),
 )
 
 root = Check(
     "lab2.root",
-    right=library.root,
-    cases=[(0.2, 0.4), (0.0, 0.5), (np.array([0.1, 0.3]), np.array([0.3, 0.0]))],
-    mistakes={
-        "no_product": lambda a, b: np.sqrt((a**2 + b**2) / 3),
-        "halves": lambda a, b: np.sqrt((a**2 + b**2) / 2),
-        "no_root": lambda a, b: (a**2 + b**2 + a * b) / 3,
-        "three_after": lambda a, b: np.sqrt(a**2 + b**2 + a * b) / 3,
-        "no_three": lambda a, b: np.sqrt(a**2 + b**2 + a * b),
-        "twice": lambda a, b: (a + b) / np.sqrt(3),
-    },
+    library.root,
+    [(0.2, 0.4), (0.0, 0.5), (np.array([0.1, 0.3]), np.array([0.3, 0.0]))],
+    no_product=lambda a, b: np.sqrt((a**2 + b**2) / 3),
+    halves=lambda a, b: np.sqrt((a**2 + b**2) / 2),
+    no_root=lambda a, b: (a**2 + b**2 + a * b) / 3,
+    three_after=lambda a, b: np.sqrt(a**2 + b**2 + a * b) / 3,
+    no_three=lambda a, b: np.sqrt(a**2 + b**2 + a * b),
+    twice=lambda a, b: (a + b) / np.sqrt(3),
 )
 
 _FACTS = (np.array([0.2, 0.0, 0.1]), np.array([0.4, 0.1, 0.3]), np.array([0.9, 0.05, 0.6]))
@@ -99,15 +93,13 @@ def _monitor(pfd, ird, pbar):
 
 monitor = Check(
     "lab2.monitor",
-    right=_monitor,
-    cases=[_FACTS, tuple(values[:1] for values in _FACTS)],
-    mistakes={
-        "mean_of_ratios": lambda a, b, p: (library.root(a, b) / p).mean(),
-        "root_of_means": lambda a, b, p: library.root(a.mean(), b.mean()) / p.mean(),
-        "no_anchors": lambda a, b, p: library.root(a, b).mean(),
-        "inverted": lambda a, b, p: p.sum() / library.root(a, b).sum(),
-        "ratios": lambda a, b, p: library.root(a, b) / p,
-    },
+    _monitor,
+    [_FACTS, tuple(values[:1] for values in _FACTS)],
+    mean_of_ratios=lambda a, b, p: (library.root(a, b) / p).mean(),
+    root_of_means=lambda a, b, p: library.root(a.mean(), b.mean()) / p.mean(),
+    no_anchors=lambda a, b, p: library.root(a, b).mean(),
+    inverted=lambda a, b, p: p.sum() / library.root(a, b).sum(),
+    ratios=lambda a, b, p: library.root(a, b) / p,
 )
 
 

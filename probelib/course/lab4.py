@@ -25,16 +25,14 @@ def _vec(bags, n=None, plus=1.0, add=1.0, order=2, weigh=True):
 
 vectors = Check(
     "lab4.vectors",
-    right=_vectors,
-    cases=[(_BAGS,)],
-    mistakes={
-        "length": partial(_vec, order=None),
-        "weights": partial(_vec, weigh=False),
-        "one": partial(_vec, add=0),
-        "n_features": lambda bags: _vec(bags, n=bags.shape[1]),
-        "sums": partial(_vec, order=1),
-        "inside": partial(_vec, plus=0),
-    },
+    _vectors,
+    [(_BAGS,)],
+    length=partial(_vec, order=None),
+    weights=partial(_vec, weigh=False),
+    one=partial(_vec, add=0),
+    n_features=lambda bags: _vec(bags, n=bags.shape[1]),
+    sums=partial(_vec, order=1),
+    inside=partial(_vec, plus=0),
 )
 
 
@@ -48,15 +46,13 @@ _order = lambda v, o: np.argsort(-(v @ v[o]), kind="stable").tolist()
 
 nearest = Check(
     "lab4.nearest",
-    right=_near,
-    cases=[(_vectors(_BAGS), obj, n) for obj, n in ((2, 2), (0, 3), (3, 2))],  # rows 0 = 3
-    mistakes={
-        "itself": lambda v, o, n: _order(v, o)[:n],
-        "by_place": lambda v, o, n: _order(v, o)[1 : n + 1],
-        "farthest": partial(_near, sign=1),
-        "similarities": lambda v, o, n: (v @ v[o])[_near(v, o, n)],
-        "ties": partial(_near, sign=1, turn=-1),
-    },
+    _near,
+    [(_vectors(_BAGS), obj, n) for obj, n in ((2, 2), (0, 3), (3, 2))],  # rows 0 = 3
+    itself=lambda v, o, n: _order(v, o)[:n],
+    by_place=lambda v, o, n: _order(v, o)[1 : n + 1],
+    farthest=partial(_near, sign=1),
+    similarities=lambda v, o, n: (v @ v[o])[_near(v, o, n)],
+    ties=partial(_near, sign=1, turn=-1),
 )
 
 _RIVALS = np.array([-5.0, -2.0, -1.0, -4.0])  # best retrieved first, not most plausible first
@@ -75,18 +71,16 @@ def _shared(reduce):
 _min = lambda o, r, n: float((o > r[:n]).all())
 _avg = lambda o, r, n: float((o > r[:n]).mean())
 
-min_at = Check("lab4.min_at", right=_min, cases=_CASES, mistakes={**_shared(np.min), "share": _avg})
+min_at = Check("lab4.min_at", _min, _CASES, **_shared(np.min), share=_avg)
 avg_at = Check(
     "lab4.avg_at",
-    right=_avg,
-    cases=_CASES,
-    mistakes={
-        **_shared(np.mean),
-        "strongest": lambda o, r, n: (o > np.sort(r)[::-1][:n]).mean(),
-        "number": lambda o, r, n: (o > r[:n]).sum(),
-        "fewer": lambda o, r, n: (o > r[:n]).sum() / n,
-        "all": _min,
-    },
+    _avg,
+    _CASES,
+    **_shared(np.mean),
+    strongest=lambda o, r, n: (o > np.sort(r)[::-1][:n]).mean(),
+    number=lambda o, r, n: (o > r[:n]).sum(),
+    fewer=lambda o, r, n: (o > r[:n]).sum() / n,
+    all=_min,
 )
 
 TREE = {
@@ -129,13 +123,11 @@ def _greedy(tree, n):
 
 best_first = Check(
     "lab4.best_first",
-    right=_search,
-    cases=[(TREE, 1), (TREE, 3), (TREE, 99)],
-    mistakes={
-        "everything": lambda tree, n: (_search(tree, n)[0], len(tree)),
-        "greedy": _greedy,
-        "eager": partial(_search, eager=True),
-        "local": partial(_search, local=True),
-        "both": lambda tree, n: _search(tree, n)[0],
-    },
+    _search,
+    [(TREE, 1), (TREE, 3), (TREE, 99)],
+    everything=lambda tree, n: (_search(tree, n)[0], len(tree)),
+    greedy=_greedy,
+    eager=partial(_search, eager=True),
+    local=partial(_search, local=True),
+    both=lambda tree, n: _search(tree, n)[0],
 )

@@ -62,14 +62,12 @@ def _needed(width, factor=1.96, power=2):
 
 facts_needed = Check(
     "lab8.facts_needed",
-    right=_needed,
-    cases=[(0.1,), (0.08,), (0.05,)],
+    _needed,
+    [(0.1,), (0.08,), (0.05,)],
     tolerance=0.05,  # Wilson's interval is a little narrower, and equally right
-    mistakes={
-        "half_width": partial(_needed, factor=0.98),
-        "root": partial(_needed, power=1),
-        "one_error": partial(_needed, factor=0.5),
-    },
+    half_width=partial(_needed, factor=0.98),
+    root=partial(_needed, power=1),
+    one_error=partial(_needed, factor=0.5),
 )
 
 
@@ -80,12 +78,10 @@ def _verdict(hits, n, chance, interval=stats.wilson):
 
 verdict = Check(
     "lab8.verdict",
-    right=_verdict,
-    cases=[(18, 22, 0.05), (2, 22, 0.05), (0, 22, 0.05), (1, 100, 0.2), (30, 60, 0.45)],
-    mistakes={
-        "share": partial(_verdict, interval=lambda k, n: (k / n, k / n)),
-        "below": lambda *given: _verdict(*given).replace("below chance", "cannot be told"),
-    },
+    _verdict,
+    [(18, 22, 0.05), (2, 22, 0.05), (0, 22, 0.05), (1, 100, 0.2), (30, 60, 0.45)],
+    share=partial(_verdict, interval=lambda k, n: (k / n, k / n)),
+    below=lambda *given: _verdict(*given).replace("below chance", "cannot be told"),
 )
 
 
