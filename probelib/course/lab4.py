@@ -31,7 +31,6 @@ vectors = Check(
     weights=partial(_vec, weigh=False),
     one=partial(_vec, add=0),
     n_features=lambda bags: _vec(bags, n=bags.shape[1]),
-    sums=partial(_vec, order=1),
     inside=partial(_vec, plus=0),
 )
 
@@ -51,7 +50,6 @@ nearest = Check(
     itself=lambda v, o, n: _order(v, o)[:n],
     by_place=lambda v, o, n: _order(v, o)[1 : n + 1],
     farthest=partial(_near, sign=1),
-    similarities=lambda v, o, n: (v @ v[o])[_near(v, o, n)],
     ties=partial(_near, sign=1, turn=-1),
 )
 
@@ -78,7 +76,6 @@ avg_at = Check(
     _CASES,
     **_shared(np.mean),
     strongest=lambda o, r, n: (o > np.sort(r)[::-1][:n]).mean(),
-    number=lambda o, r, n: (o > r[:n]).sum(),
     fewer=lambda o, r, n: (o > r[:n]).sum() / n,
     all=_min,
 )
@@ -114,20 +111,11 @@ def _search(tree, n, eager=False, local=False):
     return found[:n], opened
 
 
-def _greedy(tree, n):
-    prefix = ()
-    while not prefix or prefix[-1] != ".":
-        prefix = (*prefix, max(tree[prefix], key=tree[prefix].get))
-    return [" ".join(prefix[:-1])], len(prefix)
-
-
 best_first = Check(
     "lab4.best_first",
     _search,
     [(TREE, 1), (TREE, 3), (TREE, 99)],
     everything=lambda tree, n: (_search(tree, n)[0], len(tree)),
-    greedy=_greedy,
     eager=partial(_search, eager=True),
     local=partial(_search, local=True),
-    both=lambda tree, n: _search(tree, n)[0],
 )

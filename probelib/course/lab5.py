@@ -31,19 +31,12 @@ def _parsed(text, *variant):
 
 
 def _words(text, doubt=True, first=True, edge=r"\b"):
-    """A parser by words, or by letters; with or without doubt; of the first sentence or of all."""
     text = text.strip().lower()
     text = re.split(r"[.!?\n]", text)[0] if first else text
     if doubt and re.search(r"(n't|not) know|not sure", text):
         return IDK
     no = re.search(rf"{edge}(no|false|not){edge}", text)
     return FALSE if no else TRUE if re.search(rf"{edge}(yes|true){edge}", text) else IDK
-
-
-def _beginning(text):
-    """A parser that reads only the first word."""
-    text = text.strip().lower()
-    return TRUE if text.startswith("yes") else FALSE if text.startswith("no") else IDK
 
 
 _TEXTS = """Yes, the statement is true.|No, the statement is false.|I don't know.| no
@@ -59,8 +52,6 @@ read_answer = Check(
     doubt=partial(_words, doubt=False),
     first=partial(_words, first=False),
     letters=partial(_words, edge=""),
-    beginning=_beginning,
-    boolean=lambda text: _parsed(text) == TRUE,
 )
 
 outcome = Check(
@@ -92,7 +83,6 @@ eq2 = Check(
         *((TRUE, [FALSE]), (TRUE, [TRUE]), (IDK, [IDK]), (FALSE, [FALSE])),
         *((FALSE, [TRUE, TRUE]), (TRUE, [TRUE, FALSE, IDK, FALSE]), (IDK, [TRUE, FALSE])),
     ],
-    remark="Next it scores six kinds of models.",
     exchanged=partial(_eq2, variant="released"),
     floor=partial(_terms, floor=-9.0),
     worst=partial(_terms, over=max),
@@ -127,7 +117,6 @@ judge = Check(
     no_norm=partial(_judge, norm=False),
     unbiased=partial(_judge, unbiased=True),
     transposed=lambda v, w, *rest: _judge(v, np.transpose(w), *rest),
-    logits=lambda *of: np.log(_judge(*of)),
 )
 
 blind = Check(
@@ -167,5 +156,4 @@ ece = Check(
     weights=partial(_ece, weighted=False),
     signed=partial(_ece, signed=True),
     means=lambda p, r: abs(np.mean(p) - np.mean(r)),
-    brier=stats.brier,
 )

@@ -10,7 +10,6 @@ from probelib import stats
 from probelib.course.checks import Check
 
 _X, _Y = [1.0, 2.0, 4.0, 7.0, 11.0], [3.0, 1.0, 2.0, -4.0, -5.0]
-_spearman = lambda x, y: scipy.stats.spearmanr(x, y).statistic
 _pearson = lambda x, y: stats.pearson(x, y)["r"]
 _kendall = lambda x, y: stats.kendall(x, y)["tau"]
 
@@ -21,7 +20,6 @@ pearson = Check(
     covariance=lambda x, y: np.cov(x, y, ddof=0)[0, 1],
     mixed=lambda x, y: np.cov(x, y)[0, 1] / np.std(x) / np.std(y),
     cosine=lambda x, y: np.dot(x, y) / np.sqrt(np.dot(x, x) * np.dot(y, y)),
-    spearman=_spearman,
     square=lambda x, y: _pearson(x, y) ** 2,
 )
 
@@ -46,7 +44,6 @@ wilson = Check(
     normal=_normal,
     ninety=partial(_wilson, level=0.95),
     divided=partial(_wilson, divided=False),
-    percent=lambda k, n: tuple(100 * v for v in stats.wilson(k, n)),
 )
 
 
@@ -70,9 +67,7 @@ kendall = Check(
     tau_a=partial(_tau, below=lambda d, n, tx, ty: n),
     ties=partial(_tau, below=lambda d, n, tx, ty: np.sqrt((d + tx) * (d + ty))),
     gamma=partial(_tau, below=lambda d, n, tx, ty: d),
-    pearson=_pearson,
-    spearman=_spearman,
-    twice=lambda x, y: 2 * _kendall(x, y),
+    spearman=lambda x, y: scipy.stats.spearmanr(x, y).statistic,
 )
 
 

@@ -84,7 +84,6 @@ nf4 = Check(
     even=partial(_nf4, uniform=True),
     shares=partial(_nf4, rescale=False),
     rows=partial(_nf4, per_row=True),
-    matrix=lambda w, levels, block: _nf4(w, levels, w.size),
 )
 
 
@@ -124,7 +123,6 @@ fit_line = Check(
     r=partial(_line, power=1),
     sizes=partial(_line, log=np.asarray),
     natural=partial(_line, log=np.log),
-    exchanged=lambda sizes, values: [_line(sizes, values)[i] for i in (1, 0, 2)],
 )
 
 size_at = Check(
