@@ -19,7 +19,7 @@ def main(words: list[str] | None = None) -> None:
         "model runs. With --grade: marks for labs that were handed in.",
     )
     add = parser.add_argument
-    out = "the folder for student/, instructor/, index.html; with --grade: the CSV file"
+    out = "the folder for student/ and instructor/; with --grade: the CSV file"
     add("--out", type=Path, required=True, help=out)
     only = "some labs (lab1 or lab1_log_probability); default: all"
     add("--only", nargs="+", metavar="LAB", help=only)
