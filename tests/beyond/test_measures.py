@@ -67,18 +67,6 @@ def test_contrast_by_hand():
     rows = long(x=[0, 0, 1, 1, 1, 1])
     found = measures.contrast(rows, pd.Index(["a", "b"]), pd.Index(["c", "d", "e"])).iloc[0]
     assert found[["one", "other", "difference", "n one"]].tolist() == [0, 1, -1, 2]
-<<<<<<< HEAD
-=======
-    pair = pd.concat([long("before", x=[0, 0, 1, 1, 1, 1]), long("after", x=[1, 0, 0, 0, 1, 1])])
-    found = measures.changes(pair, "before").iloc[0]
-    counts = found[["n", "lost", "gained", "difference", "p"]].tolist()
-    assert counts == pytest.approx([6, 2, 1, -1 / 6, 1])
-    graded = pd.concat([long("before", x=[0.5] * 6), long("after", x=[0.25] * 6)])
-    found = measures.changes(graded, "before").iloc[0]
-    assert found["difference"] == -0.25 and np.isnan(found["p"])
-    ends = found[["difference low", "difference high"]]
-    assert ends.isna().all(), "every fact changed alike: no draw could differ"
->>>>>>> h5
 
 
 VALUES = long(x=[1, 2, 3, 4], y=[1, 2, 4, 3], z=[4, 3, 2, 1], flat=[1, 1, 1, 1])
