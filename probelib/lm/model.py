@@ -47,7 +47,6 @@ class Model:
     quantized_modules: float
     vocabulary_size: float = math.inf
     masked: bool = False  # scored by pseudo-log-likelihood, generates nothing
-    caches: bool | None = None  # after the first text off the tree: whether its cache is exact
 
     # The verbs. Their modules are imported at first use: ``import probelib.lm`` needs neither torch
     # nor pandas.
@@ -64,12 +63,6 @@ class Model:
         from probelib.lm.decode.generation import generate
 
         return generate(self, prompts, *args, **options)
-
-    def beam_steps(self, prompts, *args, **options):
-        """The leading beam of every step of a beam search; see ``decode.generation.beam_steps``."""
-        from probelib.lm.decode.generation import beam_steps
-
-        return beam_steps(self, prompts, *args, **options)
 
     def chat(self, prompt: str) -> str:
         """A prompt in the model's format; without one, as a user turn of the chat template if the

@@ -62,8 +62,8 @@ class SharedCache:
         self._keep(cache, past, n)
         logprobs = torch.log_softmax(logits.float(), -1)
         if not torch.isfinite(logprobs.amax(-1)).all():
-            hint = "load it with dtype='bfloat16' or 'float32'"
-            raise ProbeError(f"the model returned NaN or infinite logits; {hint}")
+            what = "the model returned NaN or infinite logits"
+            raise ProbeError(f"{what}; load it with dtype='bfloat16' or 'float32'")
         self.forwards += 1
         return logprobs
 

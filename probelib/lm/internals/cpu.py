@@ -1,6 +1,6 @@
 """Attention of packed rows on CPUs: a row of many branches is mostly mask, and attention skips what
-is masked for whole blocks. Saves a fifth of the CPU time of MONITOR's prompts. With ``ENABLED =
-False`` nothing here acts; the scores are the same up to rounding (sums in another order).
+is masked for whole blocks. Saves a fifth of the CPU time of MONITOR's prompts; the scores are those
+of whole rows up to rounding.
 """
 
 from contextlib import contextmanager
@@ -11,12 +11,9 @@ from torch.nn.functional import pad
 from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import repeat_kv, sdpa_attention_forward
 
-ENABLED = True
-
 QUERIES = 64  # tokens of a row whose attention is computed together
 SHARED = 32  # cached keys visible to all tokens that are worth a product of their own
-# what scaled_dot_product_attention calls on a CPU; this one also returns the log-sums [batch,
-# heads, q]
+# what scaled_dot_product_attention calls on a CPU; it also returns the log-sums [batch, heads, q]
 flash: Any = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
 
 
@@ -33,16 +30,13 @@ def attention_in_parts(hf_model, visible: torch.Tensor):
 
     visible   [n, past + n] bool: the keys that each token of the row attends to
     """
-    config, n, past = (
-        hf_model.config.get_text_config(),
-        len(visible),
-        visible.shape[1] - len(visible),
-    )
+    config, n = hf_model.config.get_text_config(), len(visible)
     replaceable = hf_model.is_backend_compatible() and config._attn_implementation == "sdpa"
-    if not (ENABLED and flash and replaceable) or visible.device.type != "cpu" or n < 2 * QUERIES:
+    if not (flash and replaceable) or visible.device.type != "cpu" or n < 2 * QUERIES:
         yield
         return
-    to_all = int(visible[:, :past].all(0).int().cumprod(0).sum())  # leading keys of the cache
+    # leading keys of the cache
+    to_all = int(visible[:, : visible.shape[1] - n].all(0).int().cumprod(0).sum())
     shared, extra = to_all if to_all >= SHARED else 0, -n % QUERIES
     # [.., n, x] -> [.., blocks, QUERIES, x]
     blocks = lambda x: (pad(x, (0, 0, 0, extra)) if extra else x).unflatten(-2, (-1, QUERIES))

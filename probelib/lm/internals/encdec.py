@@ -133,10 +133,8 @@ def decoder_depth_bias(hf_model, depth: torch.Tensor):
     relative = depth[:, None, :] - depth[:, :, None]  # [rows, q, k] key - query
 
     def by_depth(attention, *_, **__):
-        options = {
-            "bidirectional": False,
-            "max_distance": attention.relative_attention_max_distance,
-        }
+        options = {"bidirectional": False}
+        options["max_distance"] = attention.relative_attention_max_distance
         options["num_buckets"] = attention.relative_attention_num_buckets
         if "bidirectional" not in signature(attention._relative_position_bucket).parameters:  # UMT5
             options = {}

@@ -61,12 +61,10 @@ class Served(Model):
         self._answered_as = None  # the model that the first response names
 
     def _unsupported(self, *_, **__):
-        raise ProbeError(
-            f"{self.name}: a server returns log-probabilities and greedy text, no hidden states, "
-            "gradients or beams. Load the model locally for those"
-        )
+        what = "a server returns log-probabilities and greedy text, no hidden states, gradients"
+        raise ProbeError(f"{self.name}: {what} or beams. Load the model locally for those")
 
-    hidden_states = beam_steps = integrated_gradients = _unsupported
+    hidden_states = integrated_gradients = _unsupported
     hf_model = config = property(_unsupported)
 
     def choose_path(self) -> str:
@@ -91,7 +89,7 @@ class Served(Model):
     @cached_property
     def card(self) -> dict:
         """The server's entry for the model; ProbeError if it does not serve it."""
-        response = fetch_json(self.url, "models", model=self.model_name)
+        response = fetch_json(self.url, "models")
         entries = response.get("data") if isinstance(response, dict) else None
         entries = entries if isinstance(entries, list) else []
         cards = {str(entry.get("id")): entry for entry in entries if isinstance(entry, dict)}
@@ -104,8 +102,7 @@ class Served(Model):
     def context(self) -> int:
         """Longest sequence in tokens: the server's limit without the generated token and the one
         that ``scoring`` does not count."""
-        longest = self.card.get("max_model_len")
-        return longest - 2 if type(longest) is int and longest > 2 else 2**31
+        return int(self.card.get("max_model_len") or 2**31) - 2
 
     @property
     def n_parameters(self) -> float:
@@ -119,16 +116,14 @@ class Served(Model):
 
     def id(self, token: str) -> int:
         """The id of a token as the server writes it, "token_id:17"."""
-        number = token.removeprefix("token_id:")
+        number = str(token).removeprefix("token_id:")
         if number == token or not number.isdecimal() or int(number) >= len(self.tokenizer):
-            self._fault(f"{token[:40]!r} is not in the tokenizer, or no id (token_id:17)")
+            self._fault(f"{str(token)[:40]!r} is not in the tokenizer, or no id (token_id:17)")
         return int(number)
 
     def _fault(self, what: str) -> NoReturn:
-        raise ProbeError(
-            f"{self.url} ({self.card.get('owned_by')}): {what}. Its scores would be wrong; use a "
-            "server with echo and logprobs in /completions (vLLM), or load the model here"
-        )
+        hint = "use a server with echo and logprobs in /completions (vLLM), or load the model here"
+        raise ProbeError(f"{self.url} ({self.card.get('owned_by')}): {what}. {hint}")
 
     # Scoring and generation
 
@@ -195,8 +190,8 @@ class Served(Model):
         numbered = {str(choice.get("index")): choice for choice in choices}
         if len(choices) != len(batch) or set(numbered) != set(map(str, range(len(batch)))):
             self._fault(f"it returns choices {', '.join(numbered)} for {len(batch)} prompts")
-        usage, sent = response.get("usage"), sum(map(len, batch))
-        counted = usage.get("prompt_tokens") if isinstance(usage, dict) else None
+        sent = sum(map(len, batch))
+        counted = (response.get("usage") or {}).get("prompt_tokens")
         if options.get("echo") and counted not in (None, sent):
             what = f"it counts {counted} prompt tokens, not {sent}"
             self._fault(f"{what}: it adds, drops or re-tokenizes")
@@ -209,8 +204,7 @@ class Served(Model):
         columns: list = [found.get(name) if isinstance(found, dict) else None for name in names]
         if not all(isinstance(column, list) for column in columns):
             self._fault(f"it returns no log-probabilities of the prompt, only {str(found)[:80]}")
-        sizes, texts = [*map(len, columns)], all(isinstance(token, str) for token in columns[0])
-        if len(set(sizes)) > 1 or not texts:
+        if len(set(sizes := [*map(len, columns)])) > 1:
             self._fault(f"its log-probabilities are inconsistent: {sizes} entries")
         return columns[0], columns[1], columns[2]
 

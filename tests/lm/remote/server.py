@@ -67,8 +67,8 @@ def honest(path, body, log, asked=list, spoil=None, renumber=None, usage=True, *
 
 @contextmanager
 def serving(answer, models=(NAME,)):
-    """A server on this machine; ``answer(path, body, log)`` gives (status, content, headers). A
-    content that is an iterator of bytes is sent piece by piece. Gives address and log."""
+    """A server on this machine; ``answer(path, body, log)`` gives (status, content, headers). Gives
+    address and log."""
     log = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -84,13 +84,10 @@ def serving(answer, models=(NAME,)):
         def _reply(self, status, content, headers):
             content = json.dumps(content).encode() if isinstance(content, dict) else content
             self.send_response(status)
-            whole = {"Content-Length": len(content)} if isinstance(content, bytes) else {}
-            for name, value in (whole | headers).items():
+            for name, value in ({"Content-Length": len(content)} | headers).items():
                 self.send_header(name, str(value))
             self.end_headers()
-            for piece in [content] if isinstance(content, bytes) else content:
-                self.wfile.write(piece)
-                self.wfile.flush()
+            self.wfile.write(content)
 
         def log_message(self, *_):
             pass
