@@ -38,14 +38,6 @@ def score(model) -> float:
     return model.logprobs(PROMPT, ANSWER)["logprob"][0]
 
 
-def changed(folder, path, **config):
-    """A copy of a model folder with other entries in its config.json."""
-    shutil.copytree(folder, path)
-    saved = json.loads((path / "config.json").read_text())
-    (path / "config.json").write_text(json.dumps(saved | config))
-    return path
-
-
 def test_a_model_in_memory_follows_its_weights(folder):
     hf_model = hf.AutoModelForCausalLM.from_pretrained(folder)
     tokenizer = hf.AutoTokenizer.from_pretrained(folder)
@@ -139,16 +131,23 @@ def test_the_experts_of_a_mixture_are_packed_in_4_bits(tmp_path):
     assert together["logprob"][1] == pytest.approx(score(model), abs=1e-4)
 
 
-def test_weights_stored_in_a_way_that_cannot_be_read_here_are_named(folder, tmp_path):
-    stored = {"quant_method": "gptq", "group_size": 128, "bits": 4}
-    with pytest.raises(ProbeError, match="stored as gptq"):
-        score(lm.load(changed(folder, tmp_path / "copy", quantization_config=stored)))
+STORED = {"quant_method": "gptq", "group_size": 128, "bits": 4}
 
 
-def test_weights_that_the_model_would_not_use_are_an_error(folder, tmp_path):
-    for layers in (0, 1):
-        with pytest.raises(ProbeError, match="not used by the model"):
-            score(lm.load(changed(folder, tmp_path / f"{layers}", num_hidden_layers=layers)))
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"quantization_config": STORED}, "stored as gptq"),
+        ({"num_hidden_layers": 0}, "not used by the model"),
+        ({"num_hidden_layers": 1}, "not used by the model"),
+    ],
+)
+def test_weights_that_do_not_fit_are_an_error(folder, tmp_path, config, said):
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    saved = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps(saved | config))
+    with pytest.raises(ProbeError, match=said):
+        score(lm.load(copy))
 
 
 def test_two_revisions_of_one_id_have_two_names(monkeypatch, folder):

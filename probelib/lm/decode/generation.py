@@ -148,11 +148,11 @@ def beam_search(place: int, reading, length: int, beams: int, ends: Collection[i
 def _by_transformers(
     model, ids: list[list[int]], length: int, beams: int, returned: int, most: int
 ):
-    """Off the tree, and encoder-decoders: transformers' own loop, ``most`` prompts together. Those
-    of decoders are equally long: padding on the left would change the texts of some (RWKV). Where
-    the self-check found that a repeated state changes log-probabilities, nothing is cached."""
+    """Off the tree, and encoder-decoders: transformers' own loop, ``most`` prompts together."""
+    # prompts of decoders are equally long: padding on the left would change texts (RWKV)
     order = sorted(range(len(ids)), key=lambda p: (len(ids[p]), p))
     texts: dict[int, list] = {}
+    # where a repeated state changes log-probabilities, so does a cache (Zamba 2)
     cached = model.encoder_decoder or model.choose_path() in ("repeated", "steps")
     options: dict = {
         "max_new_tokens": length,

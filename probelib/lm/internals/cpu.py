@@ -50,8 +50,7 @@ def attention_in_parts(hf_model, visible: torch.Tensor):
     known = {}  # masks of whole rows (some layers have their own) -> masks of the parts
 
     def masks(whole: torch.Tensor) -> tuple:
-        """[1, 1, n, past + n] -> shared keys [1, 1, n, shared] (None: all visible), blocks [b, 1,
-        QUERIES, width]"""
+        """-> shared keys [1, 1, n, shared] (None: all visible), blocks [b, 1, QUERIES, width]"""
         if id(whole) not in known:
             all_see = whole[..., :shared] if whole[..., :shared].any() else None
             some_see = blocks(whole[0, 0]).take_along_dim(near[:, None], 2)[:, None]
@@ -59,8 +58,7 @@ def attention_in_parts(hf_model, visible: torch.Tensor):
         return known[id(whole)][1:]
 
     def attention(module, query, key, value, attention_mask, scaling=None, **kwargs):
-        """query [1, heads, n, width]; key, value [1, heads, past + n, width] -> [1, n, heads,
-        width]"""
+        """query [1, heads, n, width]; key, value [1, heads, past + n, width]"""
         if kwargs.get("position_bias") is not None or query.shape[-1] != value.shape[-1]:
             options = {"scaling": scaling} | kwargs
             return sdpa_attention_forward(module, query, key, value, attention_mask, **options)

@@ -71,8 +71,7 @@ def _tree_states(
 def _padded_states(
     model, before: list[int], ids: list[list[int]], layer: int, soft_prompt, budget: int
 ):
-    """States from right-padded batches of similar length after one cached prefix, without the head.
-    No mask is needed: padding comes after the last token, and no token attends to later ones."""
+    """States from right-padded batches after one cached prefix; no token attends to padding."""
     prefix = _prefix_cache(model, before, soft_prompt)
     past = prefix.get_seq_length()
 
@@ -99,8 +98,7 @@ def _padded_states(
 def _plain_states(
     model, before: list[int], ids: list[list[int]], layer: int, soft_prompt, budget: int
 ):
-    """The reference: one right-padded row per sequence, sorted by length. For encoder-decoder
-    models the encoder's states (it attends in both directions, so nothing can be shared)."""
+    """The reference: one right-padded row per sequence; an encoder attends in both directions."""
     body = model.hf_model.get_encoder() if model.encoder_decoder else model.hf_model
 
     def run(rows: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -119,8 +117,7 @@ def _plain_states(
 
 
 def _last_states(model, sequences: list[list[int]], batches: list[list[int]], run):
-    """The states at the ends of the sequences. ``run``: right-padded ids, mask -> hidden states
-    [rows, length, width], perhaps with a soft prompt before them."""
+    """States at the ends of sequences. ``run``: ids, mask -> [rows, soft + length, width]"""
     states, cost = dict[int, np.ndarray](), {"forwarded_tokens": 0, "forwards": len(batches)}
     for batch in batches:
         rows, mask = pad_right([sequences[i] for i in batch], model.device)

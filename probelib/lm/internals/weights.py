@@ -151,8 +151,7 @@ def _read(model):
 
 
 def _packs_experts(model) -> bool:
-    """Whether a mixture's experts are packed here, after they were read: transformers merges the
-    experts of a layer into one tensor, and bitsandbytes packs linear layers only."""
+    """Whether experts are packed here: one tensor per layer, and bitsandbytes packs Linear only."""
     folder = model.folder
     if model.quantize != "4bit" or stored_quantization(folder) or model.device_map:
         return False
@@ -160,8 +159,7 @@ def _packs_experts(model) -> bool:
 
 
 def _pack_experts(model, hf_model) -> None:
-    """Pack the merged experts of a mixture in 4 bits, one tensor after another, and move the model
-    to its device. A forward unpacks them, so scores do not depend on the batch."""
+    """Pack the merged experts of a mixture in 4 bits, and move the model to its device."""
     from bitsandbytes.nn.parametrize import replace_parameter_4bit
 
     chosen = QUANTIZE["4bit"] | model.quantization
@@ -250,8 +248,7 @@ def _apply_adapter(model, hf_model) -> None:
 
 
 def _refuse_unused(model, names) -> None:
-    """Raise ProbeError for weights that text would need (another layer, a head) and the
-    configuration does not use; name the others in a warning and in ``model.unused_weights``."""
+    """ProbeError for unused weights that text needs (a layer, a head); a warning for others."""
     names = sorted(name for name in names if not name.endswith(BUFFERS))
     needed = [name for name in names if not UNUSED.search(name.lower())]
     if layers := [name for name in needed if re.search(r"\.\d+\.|lm_head|embed_out", name)]:

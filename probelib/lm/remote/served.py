@@ -233,14 +233,12 @@ class Served(Model):
     # The check
 
     def check(self) -> dict:
-        """Test the server with 20 sentences; return what was measured. ProbeError names its fault.
+        """Test the server with 20 sentences; return what was measured. ProbeError names its fault:
 
-        as many log-probabilities as tokens, for the ids that were sent; null for the first
         different sentences have different scores             (no response comes from a wrong cache)
         random tokens have different scores of many digits    (neither clipped nor rounded)
-        beginnings, continued by the server's own greedy text and scored in another order at another
-        temperature: the same scores, those of generating for its text, which is the most probable
-        one    (neither shifted nor dependent on order, batch, later tokens or sampling)
+        beginnings with the server's own greedy text, in another order at another temperature, have
+        the same scores    (neither shifted nor dependent on order, batch, later tokens or sampling)
         """
         ids = self.tokens.prompts(SENTENCES)
         first = self._score_sequences(ids)

@@ -155,7 +155,6 @@ def test_a_response_that_breaks_off_or_is_refused_is_requested_again(cut):
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        ((500, {"error": "overloaded"}, {}), "status 500: .*overloaded"),
         ((400, {"error": "unknown field"}, {}), "status 400: .*unknown field"),
         ((401, {}, {}), "set its key with PROBELIB_KEYS"),
         ((200, b"<html>", {}), "no response"),
@@ -185,7 +184,6 @@ def test_a_server_that_is_silent_absent_or_another_is_named(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("http://localhost:8000/v1", "names no model"),
         ("http://localhost:8000/v1#", "names no model"),
         ("http://user:secret@localhost:8000/v1#m", "contains a user"),
         ("https://host/v1?key=secret#m", "contains a user"),
