@@ -6,7 +6,6 @@ The decoder starts from its start token. Candidates have no leading blank and no
 
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from inspect import signature
 from unittest import mock
 
 import numpy as np
@@ -130,11 +129,8 @@ def decoder_depth_bias(hf_model, depth: torch.Tensor):
     relative = depth[:, None, :] - depth[:, :, None]  # [rows, q, k] key - query
 
     def by_depth(attention, *_, **__):
-        options = {"bidirectional": False}
+        options = {"num_buckets": attention.relative_attention_num_buckets, "bidirectional": False}
         options["max_distance"] = attention.relative_attention_max_distance
-        options["num_buckets"] = attention.relative_attention_num_buckets
-        if "bidirectional" not in signature(attention._relative_position_bucket).parameters:  # UMT5
-            options = {}
         bucket = attention._relative_position_bucket(relative, **options)
         return attention.relative_attention_bias(bucket).permute(0, 3, 1, 2)  # [rows, heads, q, k]
 

@@ -19,7 +19,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from types import SimpleNamespace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -89,10 +89,10 @@ class Served(Model):
     @cached_property
     def card(self) -> dict:
         """The server's entry for the model; ProbeError if it does not serve it."""
-        response = fetch_json(self.url, "models")
-        entries = response.get("data") if isinstance(response, dict) else None
-        entries = entries if isinstance(entries, list) else []
-        cards = {str(entry.get("id")): entry for entry in entries if isinstance(entry, dict)}
+        try:
+            cards = {str(card["id"]): card for card in fetch_json(self.url, "models")["data"]}
+        except (LookupError, TypeError):
+            cards = {}
         if self.model_name not in cards:
             serves = ", ".join(sorted(cards)) or "nothing"
             raise ProbeError(f"{self.url} serves {serves}, not {self.model_name!r}")
@@ -180,33 +180,34 @@ class Served(Model):
     def _complete_batch(self, batch: list[list[int]], options: dict) -> list[dict]:
         asked = {"model": self.model_name, "prompt": batch} | options
         response = fetch_json(self.url, "completions", asked)
-        choices = response.get("choices") if isinstance(response, dict) else None
-        if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
+        try:
+            choices = sorted(response["choices"], key=lambda choice: choice["index"])
+            counted = (response.get("usage") or {}).get("prompt_tokens")
+            named = response.get("model")
+        except (LookupError, TypeError, AttributeError):
             self._fault(f"it responds without choices: {str(response)[:200]!r}")
-        named = response.get("model")
         before = self._answered_as = self._answered_as or named
         if named != before:
             self._fault(f"it answers as {named!r} now, and answered as {before!r} before")
-        numbered = {str(choice.get("index")): choice for choice in choices}
-        if len(choices) != len(batch) or set(numbered) != set(map(str, range(len(batch)))):
-            self._fault(f"it returns choices {', '.join(numbered)} for {len(batch)} prompts")
-        sent = sum(map(len, batch))
-        counted = (response.get("usage") or {}).get("prompt_tokens")
+        numbers, sent = [choice["index"] for choice in choices], sum(map(len, batch))
+        if numbers != list(range(len(batch))):
+            self._fault(f"it returns choices {numbers} for {len(batch)} prompts")
         if options.get("echo") and counted not in (None, sent):
             what = f"it counts {counted} prompt tokens, not {sent}"
             self._fault(f"{what}: it adds, drops or re-tokenizes")
-        return [numbered[str(i)] for i in range(len(batch))]
+        return choices
 
     def _columns(self, choice: dict) -> tuple[list[str], list, list]:
         """tokens, token_logprobs and top_logprobs of a choice, of equal length."""
-        found = choice.get("logprobs")
-        names = ("tokens", "token_logprobs", "top_logprobs")
-        columns: list = [found.get(name) if isinstance(found, dict) else None for name in names]
-        if not all(isinstance(column, list) for column in columns):
+        found: Any = choice.get("logprobs")
+        try:
+            columns = found["tokens"], found["token_logprobs"], found["top_logprobs"]
+            sizes = [*map(len, columns)]
+        except (LookupError, TypeError):
             self._fault(f"it returns no log-probabilities of the prompt, only {str(found)[:80]}")
-        if len(set(sizes := [*map(len, columns)])) > 1:
+        if len(set(sizes)) > 1:
             self._fault(f"its log-probabilities are inconsistent: {sizes} entries")
-        return columns[0], columns[1], columns[2]
+        return columns
 
     def _read(self, choice: dict, ids: list[int]) -> Scored:
         """The scores of one choice, compared with the ids that were sent."""
