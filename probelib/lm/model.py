@@ -47,6 +47,7 @@ class Model:
     quantized_modules: float
     vocabulary_size: float = math.inf
     masked: bool = False  # scored by pseudo-log-likelihood, generates nothing
+    caches: bool | None = None  # after the first text off the tree: whether its cache is exact
 
     # The verbs. Their modules are imported at first use: ``import probelib.lm`` needs neither torch
     # nor pandas.

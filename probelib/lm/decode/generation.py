@@ -5,13 +5,16 @@ import time
 from collections.abc import Collection, Sequence
 from itertools import groupby
 
+import numpy as np
 import pandas as pd
 import torch
 
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.decode.shared_cache import run_searches
+from probelib.lm.internals.forwards import text_ids
 from probelib.lm.internals.masked import needs_generator
 from probelib.lm.plain import pad_right
+from probelib.lm.selfcheck import TOLERANCE, score_by
 from probelib.lm.text import not_twice, user_turn
 from probelib.lm.tokens import check_length
 
@@ -152,8 +155,7 @@ def _by_transformers(
     # prompts of decoders are equally long: padding on the left would change texts (RWKV)
     order = sorted(range(len(ids)), key=lambda p: (len(ids[p]), p))
     texts: dict[int, list] = {}
-    # where a repeated state changes log-probabilities, so does a cache (Zamba 2)
-    cached = model.encoder_decoder or model.choose_path() in ("repeated", "steps")
+    cached = model.encoder_decoder or _may_cache(model)
     options: dict = {
         "max_new_tokens": length,
         "num_beams": beams,
@@ -181,3 +183,15 @@ def _by_transformers(
     if not cached:  # each step forwards the prompt and all earlier steps again
         forwarded = sum(n * new + new * (new - 1) // 2 for n, new in sizes) * beams // returned
     return [texts[p] for p in range(len(ids))], {"forwarded_tokens": forwarded}
+
+
+def _may_cache(model) -> bool:
+    """Whether cached steps score as whole forwards do, measured once (not: Zamba 2, Nemotron-H)."""
+    if model.choose_path() not in ("repeated", "steps"):
+        return False
+    if model.caches is None:
+        ids = text_ids(model.hf_model.config)[:14].tolist()
+        score = lambda path: score_by(model, path, [ids[:7]], [(0, ids[7:])], model.budget)[0][0]
+        moved = np.abs(score("steps") - score("alone")).max()
+        model.caches = bool(moved <= TOLERANCE[model.hf_model.dtype])
+    return model.caches

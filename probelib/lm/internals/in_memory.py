@@ -61,7 +61,7 @@ class InMemory(LM):
         if self._measured not in ({}, found):  # what was made for the earlier model
             for name in {"tokens", "tries", "ends"} & vars(self).keys():
                 del vars(self)[name]
-            self.path = None
+            self.path = self.caches = None
         self._measured = found
         return {"model": self.name} | found
 
