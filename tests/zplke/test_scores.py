@@ -140,9 +140,8 @@ def test_options_hold_the_right_object_once(capitals):
     at = options.groupby("fact").cumcount()[right]
     assert len(at) == 6 and at.nunique() > 1  # its place is drawn
     broken = asked.distractors.assign(object=asked.distractors["fact"].map(gold))
-    with pytest.raises(
-        ProbeError, match=r"gold object .* among the wrong options \(6 such facts\)"
-    ):
+    said = r"gold object .* among the wrong options \(6 such facts\)"
+    with pytest.raises(ProbeError, match=said):
         prompts.options(facts.Facts(**vars(asked) | {"distractors": broken}))
 
 
