@@ -27,12 +27,6 @@ def table1(kg) -> Artifact:
     return Artifact("grapheval/table1", pd.DataFrame([row]))
 
 
-def table5(relations: pd.DataFrame, n_triples: int) -> Artifact:
-    """The most frequent relations (``whole_graph.most_frequent``) of ``n_triples`` triples."""
-    percent = 100 * relations["count"] / n_triples
-    return Artifact("grapheval/table5", relations.assign(percent=percent))
-
-
 def figure1(
     labels: pd.DataFrame, probabilities: np.ndarray, states: np.ndarray, model: str, small: str
 ) -> Artifact:
