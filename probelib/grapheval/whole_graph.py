@@ -87,10 +87,12 @@ def open_verbalized(
 
 def load_graph(source: str, folder: Path | None = None) -> tuple[Graph, pd.DataFrame]:
     """A graph by name, and the templates that it brings (``relation``, ``template``; may be empty).
-    ``source``: "atlas"; the folder of a graph; or a DBpedia dump, which is read into ``folder``."""
+    ``source``: "atlas"; "table:FACTS.csv"; the folder of a graph; or a DBpedia dump, which is read
+    into ``folder``."""
     graphs.check_source(source)
-    if source == "atlas":
-        known = facts.load(n_facts="all", n_distractors=0)
+    if source == "atlas" or source.startswith("table:"):
+        data, _, table = source.partition(":")
+        known = facts.load(data, table or None, n_facts="all", n_distractors=0)
         one = (known.templates["role"] == "statement") & (known.templates["number"] == 1)
         rows = known.templates.loc[one, ["relation", "template"]]
         return graphs.from_facts(known), rows.reset_index(drop=True)

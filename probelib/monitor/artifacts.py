@@ -281,9 +281,12 @@ def table11(measured: Measured) -> Artifact:
 
 
 def _families(measured: Measured) -> dict[str, list[str]]:
-    """family -> its models that have a MONITOR, by size."""
+    """family -> its models that have a MONITOR, by size; of one size the first (variants of a model
+    are no sizes)."""
     table = measured.models.dropna(subset=["MONITOR"]).sort_values("parameters", kind="stable")
-    return table.groupby(table["model"].map(family))["model"].apply(list).to_dict()
+    table = table.assign(family=table["model"].map(family))
+    table = table.drop_duplicates(["family", "parameters"])
+    return table.groupby("family")["model"].apply(list).to_dict()
 
 
 def figure11(measured: Measured) -> Artifact:
