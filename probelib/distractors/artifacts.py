@@ -83,8 +83,7 @@ def figure7(lists: pd.DataFrame) -> Artifact:
 
 
 def optimum(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
-    """Min@n and Avg@n with the optimal distractors and with ApprOpt's. ``outcomes``: strategy
-    ("appropt", "opt", others) -> outcomes."""
+    """Min@n and Avg@n with the optimal distractors and ApprOpt's; ``outcomes``: by strategy."""
     curves = {f"{a}@n": _curves(outcomes, seed, a) for a in ("Min", "Avg")}
     frames = [_rows(own, "strategy", aggregate=name[:3]) for name, own in curves.items()]
     last = outcomes["opt"].shape[1]
@@ -95,8 +94,7 @@ def optimum(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
 
 
 def endings(by_ending: dict[str, dict[str, pd.DataFrame]], seed: int = 0) -> Artifact:
-    """Min@n with every ending of labels, and its change against the end-of-sequence token.
-    ``by_ending``: ending (``measures.ENDINGS``) -> strategy -> outcomes."""
+    """Min@n by ending of labels, against "eos". ``by_ending``: ending -> strategy -> outcomes."""
     rows, estimates = [], {}
     for ending, outcomes in by_ending.items():
         for strategy, beaten in outcomes.items():
@@ -196,8 +194,8 @@ def table6(counts: pd.Series, n: int) -> Artifact:
 
 
 def table8(sentences: pd.DataFrame, made: dict[str, pd.DataFrame]) -> Artifact:
-    """Kinds of errors, each with the first sentence that its rule changes. ``sentences``: prompts
-    without errors; ``made``: error -> the same prompts with this error (``prompts.flawed``)."""
+    """Kinds of errors, each with the first of the ``sentences`` that its rule changes. ``made``:
+    error -> the same prompts with this error (``prompts.flawed``)."""
     rows = []
     for name, meaning in ERRORS.items():
         rule, pair = "not made: it changes what is said", ("–", "–")
@@ -267,8 +265,7 @@ def figure5(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
 
 
 def figure8(outcomes: dict[str, dict[str, pd.DataFrame]], seed: int = 0) -> Artifact:
-    """Avg@20 (or at fewer distractors) against model size with fits, one panel per search
-    (``outcomes``: "ApprOpt", "Opt" -> ``scores.outcomes_by_model``)."""
+    """Avg@20 against model size with fits; ``outcomes``: search -> ``scores.outcomes_by_model``."""
     figure, (axes,) = report.column(2.6, 1, len(outcomes), width=report.TWO_COLUMNS, sharey=True)
     frames, slopes = [], {}
     for axis, (search, own) in zip(axes, outcomes.items(), strict=True):

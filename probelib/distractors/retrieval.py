@@ -160,7 +160,7 @@ def tfidf(bags: csr_array) -> csr_array:
 # Omega
 
 
-def typed_alike(kb: Knowledge, entity: int) -> np.ndarray:
+def of_same_type(kb: Knowledge, entity: int) -> np.ndarray:
     """Entities that share a type with ``entity`` (itself included), sorted rows."""
     own = kb.types[[entity]].indices
     if not len(own):
@@ -187,7 +187,7 @@ def excluded(kb: Knowledge, subject: int, relation: int, obj: int) -> np.ndarray
 def omega(kb: Knowledge, subject: int, relation: int, obj: int) -> np.ndarray:
     """All distractors of a fact, sorted rows."""
     barred = excluded(kb, subject, relation, obj)
-    return np.setdiff1d(typed_alike(kb, obj), barred, assume_unique=True)
+    return np.setdiff1d(of_same_type(kb, obj), barred, assume_unique=True)
 
 
 def rows(kb: Knowledge, facts: pd.DataFrame) -> np.ndarray:
@@ -307,7 +307,7 @@ def searches(kb: Knowledge, facts: pd.DataFrame, prompts: pd.DataFrame, n: int, 
     for fact, (subject, relation, obj) in zip(facts["fact"], rows(kb, facts), strict=True):
         name = " | ".join(map(str, sorted(kb.types[[obj]].indices.tolist())))
         if name not in spaces:
-            members[name] = typed_alike(kb, obj)
+            members[name] = of_same_type(kb, obj)
             named = [e for e in members[name].tolist() if kb.labels[e]]
             texts = [[f" {label}{ending}" for label in kb.labels[e]] for e in named]
             spaces[name] = dict(zip(kb.keys[named], texts, strict=True))

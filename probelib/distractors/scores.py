@@ -181,7 +181,7 @@ def cost_per_fact(study: Study) -> pd.DataFrame:
 
 
 def _costing(grid: pd.DataFrame, *costs: dict) -> pd.DataFrame:
-    """The grid with the summed cost of the requests behind it."""
+    """The grid with the summed cost of its requests."""
     total = store.sum_costs(costs)
     tokens = float(total.get("forwarded_tokens", 0.0))
     grid.attrs["cost"] = {"seconds": total.get("seconds", 0.0), "tokens": tokens}

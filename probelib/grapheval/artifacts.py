@@ -22,27 +22,16 @@ LETTERS |= {"P": "popularity", "E": "exposure count"}
 
 
 def table1(kg) -> Artifact:
-    """The knowledge graph, a ``VerbalizedGraph``: ``graph.statistics``, and the share of triples
-    that can be evaluated."""
+    """The knowledge graph, a ``VerbalizedGraph``; ``coverage``: triples that can be evaluated."""
     row = {"graph": kg.graph.about["source"]} | statistics(kg.graph) | {"coverage": kg.coverage}
     return Artifact("grapheval/table1", pd.DataFrame([row]))
-
-
-def table5(relations: pd.DataFrame, n_triples: int) -> Artifact:
-    """The most frequent relations (``whole_graph.most_frequent``) of ``n_triples`` triples."""
-    percent = 100 * relations["count"] / n_triples
-    return Artifact("grapheval/table5", relations.assign(percent=percent))
 
 
 def figure1(
     labels: pd.DataFrame, probabilities: np.ndarray, states: np.ndarray, model: str, small: str
 ) -> Artifact:
-    """A held-out statement answered by generation and by the judge: the first on which the model
-    takes a side, if there is one.
-
-    labels   of one ``model``;  probabilities [statements, 3]: the judge's
-    states   [statements, D] of the substitute ``small``
-    """
+    """A held-out statement of ``labels`` (of one model) answered by generation and by the judge.
+    ``probabilities``: the judge's; ``states``: [statements, D] of the substitute ``small``."""
     held = np.flatnonzero(labels["split"] == "validation")
     sides = held[labels["answer"].to_numpy()[held] != Answer.IDK]
     at = int((sides if len(sides) else held)[0])
@@ -62,12 +51,8 @@ def figure1(
 
 
 def figure2(kg, labels: pd.DataFrame, quality: dict, scored: pd.DataFrame, width: int) -> Artifact:
-    """The three steps with the counts of this run.
-
-    kg       ``VerbalizedGraph``;  labels: of one model
-    quality  ``judge_quality`` of the held-out answers;  scored: Eq. 2 of the judged triples
-    width    of a state
-    """
+    """The steps with counts of this run. ``kg``: ``VerbalizedGraph``; ``labels``: of one model;
+    ``quality``: ``judge_quality``; ``scored``: the judged triples; ``width``: of a state."""
     triples, n, means = len(kg.graph), len(labels), scored[METRICS].mean()
     columns = ["triples", "statements", "held out", "predicted", "judged", *METRICS]
     counts = [triples, n, quality["n"], quality["recall"], 2 * len(scored), *means]
@@ -98,8 +83,7 @@ def figure9(written: dict) -> Artifact:
 
 
 def flow(rows: dict[str, list[str]]):
-    """A diagram of live numbers: title -> texts of a row of boxes, with arrows between them; the
-    rows follow each other from the top."""
+    """A diagram: title -> texts of a row of boxes, with arrows between them."""
     from matplotlib.patches import Rectangle
 
     heights = [3.2 + max(text.count("\n") for text in texts) for texts in rows.values()]  # lines
@@ -127,11 +111,8 @@ def flow(rows: dict[str, list[str]]):
 
 
 def table2(rows: pd.DataFrame, sizes: pd.Series, labels: pd.DataFrame, coverage: float) -> Artifact:
-    """Outcomes of the labelled statements, and the metrics of each model, scored four ways.
-
-    rows    ``measures.score_models``;  sizes: ``scores.model_sizes``
-    labels  ``judge.train_judges``;  coverage: share of the graph's triples that is evaluated
-    """
+    """Metrics of each model, scored four ways: ``measures.score_models``; ``sizes``:
+    ``scores.model_sizes``; ``labels``: ``judge.train_judges``; ``coverage``: of the graph."""
     table = rows.assign(coverage=coverage, parameters=rows["model"].map(sizes))
     size = measures.change_with_size(measures.score_triples(labels), sizes, "informative")
     errors = magnitude(measures.judge_errors(labels))
@@ -181,8 +162,7 @@ def _by_type(
 
 
 def figure8(linked: pd.DataFrame) -> Artifact:
-    """Correlations of the metrics with each other, degree, popularity and exposure count.
-    ``linked``: ``measures.correlate_models``."""
+    """Correlations of the metrics with each other and more: ``measures.correlate_models``."""
     names = list(dict.fromkeys([*linked["y"], *linked["x"]]))  # T, I, C, D, ...
     n = linked["model"].nunique()
     figure, axes = subplots(3.6, 0.9 + 0.95 * n, n)
@@ -201,8 +181,8 @@ def figure8(linked: pd.DataFrame) -> Artifact:
 
 
 def figure4(predicted: pd.DataFrame, substitute: pd.Series) -> Artifact:
-    """Judges and last-token logits on the substitutes, and the majorities: precision, recall, F1.
-    ``predicted``: ``judge.predict_all_held_out``; ``substitute``: ``scores.substitutes``."""
+    """Judges, last-token logits and majorities. ``predicted``: ``judge.predict_all_held_out``;
+    ``substitute``: ``scores.substitutes``."""
     read = predicted["answers of"].map(substitute)
     own = predicted[predicted["states of"].isin([""]) | (predicted["states of"] == read)]
     compared = measures.held_out_quality(own, ["answers of", "by"])
@@ -215,8 +195,7 @@ def figure4(predicted: pd.DataFrame, substitute: pd.Series) -> Artifact:
 
 
 def table3(predicted: pd.DataFrame, substitute: pd.Series) -> Artifact:
-    """Judges on states of one model (rows) for the answers of another (columns), as a matrix.
-    Arguments as for ``figure4``."""
+    """Judges on states of one model (rows) for answers of another (columns). See ``figure4``."""
     judged = predicted[predicted["by"] == "judge, instruction"]
     means = measures.held_out_quality(judged, ["states of", "answers of"])
     wide = means.pivot(index="states of", columns="answers of", values="recall")

@@ -315,11 +315,12 @@ def scores_by_type(kg: VerbalizedGraph, scored: pd.DataFrame, seed: int = 0, met
 
 
 def most_frequent(kg: VerbalizedGraph, n: int = 30) -> pd.DataFrame:
-    """The ``n`` most frequent relations (table 5): ``relation``, ``name``, ``template``, ``count``;
-    the index is the row number of the relation in the graph."""
+    """The ``n`` most frequent relations (table 5): ``relation``, ``name``, ``template``, ``count``,
+    ``percent`` (of the triples); the index is the row number of the relation in the graph."""
     keys, names = (kg.graph.relations[column].to_pylist() for column in ("relation", "label"))
     counts = np.bincount(kg.graph.relation, minlength=len(keys))
     columns = {"relation": keys, "name": names, "template": kg.templates, "count": counts}
+    columns["percent"] = 100 * counts / len(kg.graph)
     return pd.DataFrame(columns).sort_values(["count", "relation"], ascending=[False, True]).head(n)
 
 

@@ -136,8 +136,7 @@ def figure7(judged: pd.DataFrame, sizes: dict[str, int]) -> Artifact:
 
 
 def table3(scores: dict[str, pd.DataFrame], prompts: pd.DataFrame) -> Artifact:
-    """Accuracy of the base question without context, with the positive and the negative contexts.
-    ``scores``: model -> ``scores.score_answers`` of the questions ``prompts``."""
+    """Accuracy without and with contexts. ``scores``: ``scores.score_answers`` by model."""
     rows = []
     for model, own in scores.items():
         runs = (measures.verdicts(own, prompts, run) for run in ("base", "positive", "negative"))
@@ -185,9 +184,8 @@ def figure3(prompts: pd.DataFrame, objects: pd.DataFrame, gold: str) -> Artifact
 
 
 def table9(facts: Facts, whole: Facts) -> Artifact:
-    """The data: facts, frames and known problems of each relation; nothing is removed. ``whole``:
-    all facts of the data, which determine the right objects of a subject; ``leaked``: facts whose
-    object is part of the subject; ``several``: with several right objects."""
+    """Facts, frames and known problems per relation. ``whole``: all facts, which give the right
+    objects of a subject; ``leaked``: the object is part of the subject; ``several`` right ones."""
     known, label = right_objects(whole), facts.entities.set_index("entity")["label"].str.casefold()
     offered = facts.distractors.groupby("fact")["object"].agg(set).to_dict()
     questions = facts.templates[facts.templates["role"] == "question"]
@@ -248,8 +246,7 @@ def table5(measured: Measured, relations: list[str]) -> Artifact:
 
 
 def table10(measured: Measured, facts: Facts) -> Artifact:
-    """MONITOR of every relation and model, with the number of facts and the median of the models'
-    ``coverage``. The claim is about the two models with the lowest MONITOR overall."""
+    """MONITOR by relation and model. The claim is about the two models with the lowest overall."""
     groups = measured.relations.groupby("relation")
     table = facts.relations[["relation", "name"]]
     table = table.join(groups["n"].first(), on="relation")
@@ -358,8 +355,8 @@ def table6(measured: Measured, relation: str) -> Artifact:
 
 
 def figure4(measured: Measured, relation: str) -> Artifact:
-    """The accuracies of all runs of a relation as boxes, with base accuracy and MONITOR. The claim
-    is about pairs of models whose base accuracies differ by at most ``WITHIN`` points."""
+    """Accuracies of all runs of a relation as boxes. The claim is about pairs of models whose base
+    accuracies differ by at most ``WITHIN`` points."""
     table = measures.instability(measured, relation).set_index("model")  # by base accuracy
     runs = {m: own[own["relation"] == relation]["accuracy"] for m, own in measured.runs.items()}
     order, places = table.index.tolist(), np.arange(1, len(table) + 1)
@@ -465,8 +462,8 @@ def readings(measured: Measured, scores: dict, prompts: pd.DataFrame) -> Artifac
 
 
 def figure9(measured: Measured, models: list[str], relation: str) -> Artifact:
-    """Histograms of the anchors of models in a relation, on the facts that all of them anchor (on
-    each model's own, if there is none). The first model has the lower MONITOR."""
+    """Histograms of the anchors in a relation, on the facts that all models anchor (on each model's
+    own, if there is none). The first model has the lower MONITOR."""
     table = measures.anchor_probabilities(measured, models, relation)
     drawn = table[table["common"]] if table["common"].any() else table
     size = (3.8, 1.75 * len(models) + 0.2, len(models))

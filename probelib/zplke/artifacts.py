@@ -52,9 +52,8 @@ def _missed(estimates: pd.DataFrame, requirement: str, models) -> pd.DataFrame:
 
 
 def contrasting_fact(answers: pd.DataFrame, facts: Facts) -> Facts:
-    """The fact that shows the effect of examples best: the model answers it after four correct
-    ones, and after as few other inputs as possible; of ties the first. ``answers``:
-    ``measures.answers_of_inputs`` of several facts."""
+    """The fact that the model answers after four correct examples, and after as few other inputs as
+    possible; of ties the first. ``answers``: ``measures.answers_of_inputs`` of several facts."""
     after_four = answers[(answers["role"] == "zp") & (answers["context"] == "4 correct")]
     missed = ~after_four.set_index("fact")["right"].astype(bool)
     order = pd.DataFrame({"missed": missed, "others": answers.groupby("fact")["right"].sum()})
@@ -107,8 +106,7 @@ def figure1(answers: pd.DataFrame, fact: Facts, some: Facts) -> Artifact:
 
 
 def figure2(fact: Facts, examples: pd.DataFrame) -> Artifact:
-    """The inputs of the zero-shot, few-shot and zero-prompt estimators for one fact after examples;
-    words of subjects and objects are coloured."""
+    """The inputs of the three estimators for one fact; words of subjects and objects in colour."""
     sentences = fact.templates[fact.templates["role"] == scores.sentence_role(fact)]
     subject, sentence = fact.label(fact.facts["subject"])[0], sentences["template"].iloc[0]
     pairs = list(zip(examples["subject"], examples["object"], strict=True))
@@ -148,8 +146,7 @@ def table3(everything: Facts, atlas: Facts) -> Artifact:
 
 
 def figure3(measured: pd.DataFrame) -> Artifact:
-    """Accuracy over the number of examples, one line per model, with a band of one standard
-    deviation over draws, and a dashed vertical at n95."""
+    """Accuracy over the number of examples, one line per model, with n95 (``measures.n95``)."""
     models, level = measured["model"].unique(), measures.chance(measured)
     each = measured.groupby(["model", "shots", "seed"])["correct"].mean()
     frame = each.groupby(["model", "shots"]).agg(["mean", "std"]).reset_index()
@@ -201,8 +198,7 @@ def sequence_figure(name: str, positions: pd.DataFrame, star: int) -> Artifact:
 
 
 def _panels(frame: pd.DataFrame, contexts: list[str], model: str, longest: float):
-    """A panel per context: probability over position; dashed: mean of the correct sequence; a thin
-    vertical line after the position ``longest``; the star with its value."""
+    """A panel per context; a thin line after the position ``longest``; the star with its value."""
     figure, axes = report.column(5.55, len(contexts), sharex=True, sharey=True)
     star = {"s": 60, "color": "#ece133", "edgecolor": "black", "linewidth": 0.6, "zorder": 3}
     mean = frame["probability"][frame["context"] == "correct"].mean()
@@ -267,8 +263,7 @@ def figure10(measured: pd.DataFrame) -> Artifact:
 
 
 def sensitivity(decided: dict[str, pd.DataFrame]) -> Artifact:
-    """Accuracy under other ways to write pairs or to choose options. ``decided``: a decision of
-    ``scores.DECISIONS`` -> ``measures.measure``, one draw."""
+    """Accuracy under other rules. ``decided``: decision -> ``measures.measure``, one draw."""
     here, there = decided["as here: a blank"], decided["as released"]
     rules = {"a blank; chosen per token": "per token", "a blank; chosen after the prior": "pmi"}
     rows = {"as here: a blank": here.groupby("model")["correct"].mean()}
@@ -291,9 +286,8 @@ def table6(facts: Facts) -> Artifact:
 
 
 def figure5(cells: pd.DataFrame) -> Artifact:
-    """All methods in both response tests and in the multiple-choice test, one row per model: mean
-    over relations with its 95 % bootstrap interval over relations; also without P176: its human
-    prompts speak of a music label. ``cells``: ``measures.accuracy_by_method``."""
+    """Accuracies of all methods (``measures.accuracy_by_method``): means over relations, also
+    without P176, whose human prompts speak of a music label."""
     rows, models = [], cells.attrs["models"]
     for key, own in cells.groupby(["test", "model", "method"]):
         values, rest = own["accuracy"], own.loc[own["relation"] != "P176", "accuracy"]
@@ -317,9 +311,8 @@ def figure5(cells: pd.DataFrame) -> Artifact:
 
 
 def relations_figure(name: str, cells: pd.DataFrame, facts: Facts) -> Artifact:
-    """Figures 14 (response, lenient) and 15 (multiple choice): all methods by relation, with Wilson
-    intervals over facts; the relations that ZP-LKE knows best first. ``cells``:
-    ``measures.accuracy_by_method``."""
+    """Figures 14 (response, lenient) and 15 (multiple choice): ``measures.accuracy_by_method`` by
+    relation, with Wilson intervals over facts."""
     test = {"zplke/figure14": "response, lenient", "zplke/figure15": "multiple choice"}[name]
     frame = cells[cells["test"].str.startswith(test.split(",")[0])]
     counts = frame["relation"].map(facts.facts["relation"].value_counts())
@@ -365,8 +358,7 @@ def table4(facts: Facts, pool: Facts) -> Artifact:
 
 
 def table5(facts: Facts, options: pd.DataFrame) -> Artifact:
-    """Two facts each of two relations with their first wrong options; the second relation has
-    years, if one has."""
+    """Two facts each of two relations with their first wrong options; the second has years."""
     rows = facts.facts.assign(label=facts.label(facts.facts["object"]))
     years = rows["label"].str.isdecimal().groupby(rows["relation"]).all()
     order = pd.Series([*years.index[years], *rows["relation"].drop_duplicates()])
@@ -421,8 +413,7 @@ def table9(facts: Facts, rules, matrix, measured, exposures=None) -> Artifact:
 
 
 def table10(matrix: pd.DataFrame, facts: Facts) -> Artifact:
-    """The three best and worst relations of every base model, and how many more are tied with
-    them."""
+    """The three best and worst relations of every base model, and the number tied with them."""
     titles, rows, n = _names(facts), [], 3
     for model, accuracy in matrix.iterrows():
         row = {"model": model}
@@ -436,8 +427,7 @@ def table10(matrix: pd.DataFrame, facts: Facts) -> Artifact:
 
 
 def _heat(axis, table: pd.DataFrame, low: float, rows=(), columns=()) -> None:
-    """A heat map from ``low`` to 1, with white lines where the families of ``rows`` and ``columns``
-    change."""
+    """A heat map from ``low`` to 1; white lines between families of ``rows`` and ``columns``."""
     report.heat(axis, table, low, 1, "viridis")
     for models, line in ((rows, axis.axhline), (columns, axis.axvline)):
         own = [family(model) for model in models]
@@ -448,8 +438,7 @@ def _heat(axis, table: pd.DataFrame, low: float, rows=(), columns=()) -> None:
 
 
 def figure7(matrix: pd.DataFrame, facts: Facts, rule: pd.Series) -> Artifact:
-    """Heat map of accuracies, relations x models (``measures.accuracy_matrix``), best relations
-    first, beside the best ``rule`` without a model."""
+    """Heat map of ``measures.accuracy_matrix``, beside the best ``rule`` without a model."""
     means, called = matrix.mean().sort_values(ascending=False), _names(facts)
     shown = matrix.rename(index=short_labels(matrix.index)).T.loc[means.index]
     shown = shown.assign(**{"best rule": rule})
@@ -469,8 +458,7 @@ def figure7(matrix: pd.DataFrame, facts: Facts, rule: pd.Series) -> Artifact:
 
 
 def figure8(matrix: pd.DataFrame, rule: pd.Series) -> Artifact:
-    """Heat maps of the mean correlation between families: of accuracies, and of accuracies minus
-    the best ``rule`` without a model."""
+    """Heat maps of ``measures.family_correlations``, of accuracies and of those minus ``rule``."""
     versions = {"r": matrix, "r minus best rule": matrix - rule[matrix.columns]}
     tables = {k: measures.family_correlations(own, family) for k, own in versions.items()}
     n, lowest = len(tables["r"]), min(0, *(table.min(axis=None) for table in tables.values()))
@@ -486,8 +474,7 @@ def figure8(matrix: pd.DataFrame, rule: pd.Series) -> Artifact:
 
 
 def figure16(matrix: pd.DataFrame) -> Artifact:
-    """Heat map of Pearson's r of every pair of models over relations; NaN for a model with the same
-    accuracy everywhere, and for fewer than 3 relations."""
+    """Heat map of Pearson's r of every pair of models over relations; NaN for fewer than three."""
     pairs = matrix.T.corr(min_periods=3)
     short, other = short_labels(pairs.index), pairs.where(~np.eye(len(pairs), dtype=bool))
     size = 0.8 + 0.21 * len(pairs)
@@ -520,8 +507,7 @@ def _rates(measured: pd.DataFrame, pairs, smaller: str, larger: str) -> pd.DataF
 
 
 def table11(measured: pd.DataFrame, base_of: dict[str, str]) -> Artifact:
-    """Base models and their fine-tuned versions: eta, the share of the tuned model's facts that its
-    base knows, and McNemar's test on the first draw with Holm's correction."""
+    """``_rates`` of fine-tuned models and their bases, with McNemar's test on the first draw."""
     pairs = [(tuned, base) for tuned, base in base_of.items() if base]
     table = _rates(measured, pairs, "tuned", "base")
     tests = measures.compare(measured, [pair[::-1] for pair in pairs])[["p", "p (Holm)"]]
@@ -534,8 +520,7 @@ def table11(measured: pd.DataFrame, base_of: dict[str, str]) -> Artifact:
 
 
 def figure9(measured: pd.DataFrame, base_of: dict[str, str]) -> Artifact:
-    """Accuracies of base models and their fine-tuned versions, and their differences, paired by
-    relation, with 95 % bootstrap intervals over relations."""
+    """Accuracies of base and fine-tuned models, and their differences, paired by relation."""
     by_relation = measures.accuracies(measured).set_index(["model", "relation"])["accuracy"]
     rows = []
     for tuned, base in [pair for pair in base_of.items() if pair[1]]:

@@ -125,7 +125,7 @@ def test_cosines_of_the_worked_example(kb):
 
 def test_nearest_is_the_whole_order_cut_off(kb):
     obj = kb.keys.get_loc("Obama")
-    among = np.setdiff1d(retrieval.typed_alike(kb, obj), [obj])
+    among = np.setdiff1d(retrieval.of_same_type(kb, obj), [obj])
     order = retrieval.nearest(kb, obj, among, 99).tolist()
     for n in range(1, len(order)):
         assert retrieval.nearest(kb, obj, among, n).tolist() == order[:n]
