@@ -87,17 +87,6 @@ def test_an_input_longer_than_the_context_says_how_many_examples_fit(capitals):
         scores.fit_examples(50, examples, asked, reader)
 
 
-def test_a_start_token_is_counted_once(capitals):
-    """atlas-llama-0.6m's tokenizer puts a token before the whole list, not before each example."""
-    asked, pool = capitals
-    model, examples = lm.load("atlas-llama-0.6m"), prompts.sample_examples(pool, asked, "max")
-    fits = scores.fit_examples("max", examples, asked, model, room=16)
-    texts = lambda n: prompts.many_shots(asked, examples, n)["text"].tolist()
-    longest = lambda n: max(map(len, model.tokens.prompts(texts(n))))
-    assert len(model.tokens.start) == 1 and longest(fits) <= model.context - 16
-    assert fits == len(examples) or longest(fits + 1) > model.context - 16
-
-
 def test_replaced_examples(capitals):
     _, pool = capitals
     examples = prompts.sample_examples(pool, None, 30)
