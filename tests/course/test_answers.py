@@ -12,7 +12,6 @@ from probelib.course import lab1, lab2, lab5, lab6, lab7, lab8
 from probelib.course.checks import NotYet
 from probelib.grapheval import Answer
 
-
 RIGHT = [
     (lab5.read_answer, lambda text: int(lab5._words(text))),
     (lab5.blind, lambda a, t, asked: np.array(lab5.blind.right(a, t, asked), dtype=float)),
