@@ -71,7 +71,6 @@ WINOGRANDE = [[WHY.format(x), " too large."] for x in ("trophy", "case")]
         ({"filtered_resps": [["-1", "True"]]}, "2 arguments and 1 responses"),
         ({"filtered_resps": [["x", "True"], ["-1", "True"]]}, "a log-probability"),
         ({"filtered_resps": [["nan", "True"], ["-1", "True"]]}, "a log-probability"),
-        ({"filtered_resps": ["generated", "text"]}, "a log-probability"),
         ({"arguments": {"gen_args_0": {"arg_0": 3}}}, "not a request"),
         ({"arguments": {}}, "0 arguments"),
         ({"doc_id": "a"}, "doc_id"),

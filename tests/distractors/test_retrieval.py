@@ -213,3 +213,17 @@ def test_the_exact_search_equals_scoring_every_label(searched):
         assert mine["logprob"].tolist() == pytest.approx(best["logprob"].tolist(), abs=1e-4)
         assert set(mine["candidate"]) == set(best["candidate"])
     assert (found["best_first"]["forwarded_tokens"] < found["best_first"]["trie_tokens"]).all()
+
+
+def test_no_strategy_is_harder_than_the_optimum(searched):
+    kb, chosen, _, found, plausible = searched
+    lists = {name: retrieval.allowed(kb, chosen.facts, own, 10) for name, own in found.items()}
+    lists |= {s: retrieval.retrieve(kb, chosen.facts, s, 10) for s in ("random", "sem")}
+    beaten = {s: measures.outcomes(plausible, chosen.facts, own, 10) for s, own in lists.items()}
+    means = {s: measures.per_fact(own, "Avg")[10].mean() for s, own in beaten.items()}
+    assert means["best_first"] == min(means.values())
+    falling = lists["beam"].groupby("prompt")["logprob"].apply(lambda x: x.is_monotonic_decreasing)
+    assert falling.all()
+    by_label = retrieval.allowed(kb, chosen.facts, found["beam"], 10, by="label_logprob")
+    assert set(by_label["candidate"]) <= set(found["beam"]["candidate"])
+    assert (by_label["label_logprob"] <= by_label["logprob"]).all()

@@ -227,11 +227,6 @@ def test_quality_by_hand():
     assert np.isnan(measures.judge_quality([], [])["f1"])
 
 
-def test_the_baseline_that_reads_nothing_but_the_truth():
-    training, true = [0, 0, 1, 1, 1, 2], [True, True, True, False, False, False]
-    assert measures.majority_given_truth(training, true, [True, False]).tolist() == [0, 1]
-
-
 def test_the_judge_is_paired_with_what_reads_the_same_prompt():
     """Of two statements the soft prompt gets both right, the instruction one, others none."""
     rows = [("judge, instruction", "s", 0, [1, 0]), ("judge, instruction", "m", 0, [1, 1])]

@@ -169,7 +169,6 @@ def test_explore_answers_to_the_keyboard(browser, lab):
     model, _, fact = fields()
     overwrite(fact, "Germany – Berlin")
     wait(lambda: words().startswith("Germany – capital – Berlin"), 120)
-    assert "Which city is the capital of Germany?" in below(), "the tables below the picture follow"
     overwrite(fact, "france")
     wait(lambda: words().startswith("France – capital – Paris"), 120)
     overwrite(model, "no-such-model")

@@ -37,8 +37,6 @@ def table(name: str) -> facts.Facts:
 IN_PYTHON = [
     (lambda: facts.load(relations=["P3666"]),
      "unknown relation 'P3666'; did you mean P36 (capital) or ... Known: K1 (Nobel Prize year), ... more."),
-    (lambda: facts.load(relations=["capital"]),
-     "unknown relation 'capital'; did you mean P36 (capital) or P1376 (capital of)?"),
     (lambda: table("mine.csv"), "mine.csv: no such file in /..."),
     (lambda: table("notes.txt"), "notes.txt: a table is a .csv, .tsv, .parquet, .jsonl or .json file"),
     (lambda: table("country.csv"),
@@ -86,7 +84,6 @@ ON_THE_COMMAND_LINE = [
      "name the data in this folder: --set data=table ..."),
     (("--on", "slrum"),
      "unknown engine (--on) 'slrum'; Known: local, tcp://HOST:PORT."),
-    (("labs",), "'labs' is unexpected. ... Other commands are lab, test, ..."),
     (("monitor",), "'monitor' is unexpected. Papers and notebooks follow --only, ..."),
     ((*SEC5, "--models", SMALLEST, "atlas-neox-0.6m"),
      "'atlas-neox-0.6m' is unexpected. ... models are separated by commas (--models A,B) ..."),

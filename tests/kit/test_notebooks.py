@@ -89,7 +89,8 @@ def test_a_served_model_goes_through_a_notebook(tmp_path):
     assert "ok         monitor/sec5_results" in said
 
 
-TAKE_DATA = [step for step in plan.read().steps if "data" in step.accepts]
+WHOLE = plan.read()
+TAKE_DATA = [step for step in WHOLE.steps if "data" in step.accepts]
 
 
 @pytest.mark.slow
@@ -104,7 +105,7 @@ def test_every_notebook_runs_on_facts_of_ones_own(tmp_path, monkeypatch, fktc, s
         if cell.cell_type == "code":
             exec(compile(cell.source, f"{step.notebook}, {cell.id}", "exec"), names)
         if "parameters" in cell.metadata.get("tags", []):
-            names |= plan.settings(plan.read(), [step], "smoke")[step.notebook]
+            names |= plan.settings(WHOLE, [step], "smoke")[step.notebook]
             names |= {name: few[name] for name in few if name in step.accepts}
     plt.close("all")
     assert names["section"].provenance["parameters"]["data"] == "fktc"
