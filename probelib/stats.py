@@ -218,6 +218,18 @@ def mcnemar(first, second) -> dict[str, float]:
     return {"lost": lost, "gained": gained, "p": float(p), "n": len(first)}
 
 
+def magnitude(estimates: pd.DataFrame) -> pd.DataFrame:
+    """Absolute values of estimates (``value``, ``low``, ``high``), for a claim about a size: an
+    interval that holds 0 begins at 0.
+
+    >>> magnitude(pd.DataFrame({"value": [-0.1], "low": [-0.3], "high": [0.1]})).values.tolist()
+    [[0.1, 0.0, 0.3]]
+    """
+    ends, inside = estimates[["low", "high"]].abs(), estimates["low"] * estimates["high"] <= 0
+    ends = {"low": ends.min(axis=1).mask(inside, 0.0), "high": ends.max(axis=1)}
+    return estimates.assign(value=estimates["value"].abs(), **ends)
+
+
 def levelled(values, tolerance: float = 1e-5) -> np.ndarray:
     """Values with near ties made equal, before they are ranked: each run of sorted values whose
     gaps are at most ``tolerance`` times their size takes its lowest value. Differences in the last
@@ -243,6 +255,10 @@ def levelled(values, tolerance: float = 1e-5) -> np.ndarray:
         first = np.where(np.r_[True, new], np.arange(len(ordered)), 0)
         flat[order] = ordered[np.maximum.accumulate(first)]
     return flat.reshape(values.shape)
+
+
+# ``sort_values``: the best first, near ties in their order
+BEST_FIRST = {"ascending": False, "key": levelled, "kind": "stable"}
 
 
 def kendall(x, y) -> dict[str, float]:

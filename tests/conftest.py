@@ -6,9 +6,8 @@ import sys
 from functools import partial
 from pathlib import Path
 
-sys.modules["rfc3987_syntax"] = (
-    None  # as in probelib.runner: jsonschema would build a grammar, seconds of work
-)
+# as in probelib.runner: jsonschema would build a grammar, seconds of work
+sys.modules["rfc3987_syntax"] = None
 
 import nbformat  # noqa: E402
 import pytest  # noqa: E402
@@ -34,16 +33,10 @@ def examples(n: int) -> int:
 
 def pytest_addoption(parser):
     """The tiers: ``--fast`` (on every push), nothing, ``--slow`` (every night)."""
-    parser.addoption(
-        "--fast",
-        action="store_true",
-        help="only modules marked fast, six model families, no run of the kit",
-    )
-    parser.addoption(
-        "--slow",
-        action="store_true",
-        help="everything: every family, kills, all labs, long fuzzing",
-    )
+    fast = "only modules marked fast, six model families, no run of the kit"
+    slow = "everything: every family, kills, all labs, long fuzzing"
+    for tier, said in (("--fast", fast), ("--slow", slow)):
+        parser.addoption(tier, action="store_true", help=said)
 
 
 def pytest_ignore_collect(collection_path, config):
@@ -59,9 +52,8 @@ def pytest_collection_modifyitems(config, items):
     if config.getoption("--slow") or any("::" in argument for argument in config.args):
         return
     fast = config.getoption("--fast")
-    left_out = [
-        item for item in items if item.get_closest_marker("slow") or (fast and not _is_fast(item))
-    ]
+    out = lambda item: item.get_closest_marker("slow") or (fast and not _is_fast(item))
+    left_out = [item for item in items if out(item)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in set(left_out)]
 
@@ -70,9 +62,7 @@ def _is_fast(item) -> bool:
     """A test of a fast module that runs no notebook, and of the model families only
     ``FAMILIES``."""
     family = getattr(getattr(item, "callspec", None), "params", {}).get("family", FAMILIES[0])
-    runs = item.get_closest_marker("whole") or {"smoke_run", "lab1", "cells"} & set(
-        item.fixturenames
-    )
+    runs = item.get_closest_marker("whole") or "smoke_run" in item.fixturenames
     return bool(item.get_closest_marker("fast")) and not runs and family in FAMILIES
 
 
@@ -89,9 +79,7 @@ def pytest_configure(config):
 PROFILE = 'profile = "smoke"  # str: smoke, atlas, small or paper'
 
 
-def write_plan(
-    folder: Path, notebooks: dict[str, list[str]], steps: list[dict], profiles: dict | None = None
-) -> Path:
+def write_plan(folder: Path, notebooks: dict, steps: list[dict], profiles=None) -> Path:
     """Writes a plan and its notebooks, {name: code cells, the first one tagged `parameters`};
     returns the plan's path."""
     for name, sources in notebooks.items():
@@ -100,10 +88,8 @@ def write_plan(
         path = folder / f"{name}.ipynb"
         path.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
-    plan = folder / "plan.yaml"
-    plan.write_text(
-        yaml.safe_dump({"profiles": profiles or {"smoke": {}, "atlas": {}}, "steps": steps})
-    )
+    plan, profiles = folder / "plan.yaml", profiles or {"smoke": {}, "atlas": {}}
+    plan.write_text(yaml.safe_dump({"profiles": profiles, "steps": steps}))
     return plan
 
 
@@ -126,21 +112,11 @@ def apart(tmp_path_factory):
 
 
 @pytest.fixture
-def fktc():
+def fktc() -> Path:
     """The folder of the real FKTC files, where they lie beside the checkout."""
     if not (DATA / "fktc").is_dir():
         pytest.skip(f"the real FKTC files are not in {DATA / 'fktc'} (set PROBELIB_TEST_DATA)")
     return DATA / "fktc"
-
-
-@pytest.fixture
-def gpt2():
-    """The folder of GPT-2's real scores on BEAR, where they lie beside the checkout."""
-    if not (DATA / "bear_gpt2").is_dir():
-        pytest.skip(
-            f"GPT-2's real scores on BEAR are not in {DATA / 'bear_gpt2'} (set PROBELIB_TEST_DATA)"
-        )
-    return DATA / "bear_gpt2"
 
 
 def start(out: Path, *flags: str) -> subprocess.Popen:

@@ -11,24 +11,24 @@ from probelib.paths import PACKAGE, ROOT
 pytestmark = pytest.mark.fast
 
 ROOMS = {
-    "": 1549,
-    "beyond": 2443,
-    "course": 1886,
-    "distractors": 1700,
-    "explore": 828,
+    "": 1565,
+    "beyond": 2207,
+    "course": 1722,
+    "distractors": 1657,
+    "explore": 970,
     "facts": 2892,
-    "grapheval": 1886,
+    "grapheval": 1767,
     "integrations": 209,
     "lm": 5520,
-    "monitor": 1550,
+    "monitor": 1492,
     "organisms": 1588,
     "published": 56,
-    "report": 1394,
+    "report": 1400,
     "runner": 1572,
-    "zplke": 1545,
+    "zplke": 1453,
 }
-TESTS, BENCH = 14471, 1411
-SENTENCES, ARGUMENTS, WIDE = 6, 12, 53
+TESTS, BENCH = 14122, 1427
+SENTENCES, ARGUMENTS, WIDE = 6, 12, 35
 PAPERS = ("monitor", "zplke", "distractors", "grapheval", "beyond")
 
 

@@ -12,39 +12,7 @@
 ===============  ===================================================================================
 """
 
-from probelib.beyond import audit
-from probelib.beyond.artifacts import (
-    agreement,
-    coarse_twins,
-    detection,
-    ground_truth,
-    held_out_paraphrases,
-    misconceptions,
-    oracle,
-    placebo,
-    popularity,
-    quality_against_cost,
-    quantization,
-    quantization_change,
-    quantization_cost,
-    rank_measures,
-    training_mixture,
-)
-from probelib.beyond.gpt2 import choose_candidates, gpt2_accuracy, gpt2_confidence, gpt2_distractors
-from probelib.beyond.imported import read_one
-from probelib.beyond.measures import agreement_matrix, changes, clustered_order, headline_pairs
+from probelib.beyond import artifacts, audit, gpt2, imported, measures, scores
 from probelib.beyond.questions import load_questions
-from probelib.beyond.scores import (
-    MISLED,
-    POPULAR,
-    PRECISIONS,
-    TWINS,
-    answer_probabilities,
-    encoder_of,
-    load_design,
-    load_precisions,
-    misled_facts,
-    precision_costs,
-    score,
-)
+from probelib.beyond.scores import encoder_of, load_design, score
 from probelib.beyond.suite import MEASURES, measures_of

@@ -7,8 +7,6 @@ import pandas as pd
 
 from probelib import report, stats
 from probelib.beyond import concordance, measures
-from probelib.beyond.measures import DIFFERENCE
-from probelib.beyond.scores import ANSWER
 from probelib.beyond.suite import MEASURES
 from probelib.report import Artifact, cases, check
 
@@ -32,10 +30,7 @@ def placebo(
     values: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame, within: list[str], seed: int
 ) -> Artifact:
     """Do the statistics find nothing where there is nothing? Shuffled values, and pairs of facts
-    that were taught equally often.
-
-    pairs, within   ``measures.headline_pairs``
-    """
+    that were taught equally often. ``pairs``, ``within``: ``measures.headline_pairs``."""
     equal, blocks = concordance.placebo_pairs(design, within, seed), within
     if len(equal) < len(pairs):  # few sisters were taught a fact equally often
         blocks = concordance.FACTS
@@ -57,16 +52,13 @@ def rank_measures(
     with ``paper``, ``asks`` (the prompts), ``control``, ``tokens a fact``, what each adds to
     familiarity, and ``measures.all_statistics``."""
     control = values["measure"].map(lambda name: MEASURES[name].control).astype(bool)
-    parts = [
-        concordance.concordance(values[mask], design, pairs, seed=seed)
-        for mask in (~control, control)
-    ]
+    rank = lambda own: concordance.concordance(own, design, pairs, seed=seed)
+    parts = [rank(values[mask]) for mask in (~control, control)]
     table = pd.concat([part for part in parts if len(part)], ignore_index=True)
-    is_control = table["measure"].map(lambda name: MEASURES[name].control)
-    table.loc[is_control, concordance.BEHIND] = np.nan
     fields = {"paper": "paper", "asks": "prompts", "control": "control"}
     for place, (column, field) in enumerate(fields.items(), 1):
         table.insert(place, column, [getattr(MEASURES[m], field) for m in table["measure"]])
+    table.loc[table["control"], concordance.BEHIND] = np.nan
     table["tokens a fact"] = table["measure"].map(tokens)
     if "Familiarity" in set(table["measure"]):
         more = concordance.added(values, design, pairs, "Familiarity", seed=seed)
@@ -208,13 +200,11 @@ def training_mixture(
     # both under one name, so that a fact pairs the two models
     pair = [values[values["model"] == name].assign(model=twins[0]) for name in twins]
     same = design[design["model"] == twins[0]].reset_index(drop=True)
-    table = concordance.change(
-        *pair, same, concordance.pairs_of(same, concordance.FACTS), seed=seed
-    )
+    pairs = concordance.pairs_of(same, concordance.FACTS)
+    table = concordance.change(*pair, same, pairs, seed=seed)
     table = table.merge(concordance.change_of_means(*pair, same, seed=seed), on="measure")
     table.insert(1, "asks", [MEASURES[name].prompts for name in table["measure"]])
-    order = {"ascending": False, "key": stats.levelled, "kind": "stable", "ignore_index": True}
-    table = table.sort_values("after", **order)
+    table = table.sort_values("after", ignore_index=True, **stats.BEST_FIRST)
     names = {"before": twins[0], "after": twins[1]}
     names |= {"mean before": f"mean {twins[0]}", "mean after": f"mean {twins[1]}"}
     found = check("beyond/training_mixture", depends=cases(table, "change", "measure"))
@@ -231,9 +221,8 @@ def popularity(
     ``models``: ``scores.POPULAR``."""
     parts = []
     for name, way in zip(models, ("at random", "by popularity"), strict=True):
-        own, taught = (
-            frame[frame["model"] == name].reset_index(drop=True) for frame in (values, design)
-        )
+        both = (frame[frame["model"] == name] for frame in (values, design))
+        own, taught = (frame.reset_index(drop=True) for frame in both)
         pairs = concordance.pairs_of(taught, concordance.FACTS)
         part = concordance.concordance(own, taught, pairs, seed=seed)
         ends = {f"concordance{end}": f"{way}{end}" for end in ("", " low", " high")}
@@ -242,8 +231,7 @@ def popularity(
     table = parts[0].join(parts[1], how="inner")
     table.insert(0, "control", [MEASURES[name].control for name in table.index])
     table["change"] = table["by popularity"] - table["at random"]
-    order = {"ascending": False, "key": stats.levelled, "kind": "stable"}
-    table = table.sort_values("change", **order).reset_index()
+    table = table.sort_values("change", **stats.BEST_FIRST).reset_index()
     controls = table[table["control"]]
     name, columns = "beyond/popularity", {"chance": "at random", "popular": "by popularity"}
     found = {key: cases(controls, column, "measure") for key, column in columns.items()}
@@ -281,57 +269,6 @@ def agreement(matrix: pd.DataFrame, values: pd.DataFrame, seed: int) -> Artifact
     other = other.assign(case=other["first"] + ", " + other["second"])
     paper = lambda column: other[column].map(lambda name: MEASURES[name].paper)
     same = paper("first") == paper("second")
-    name = "beyond/agreement"
-    found = {
-        key: cases(other[mask], "alike", "case", "n")
-        for key, mask in (("within", same), ("between", ~same))
-    }
-    found = {key: table for key, table in found.items() if len(table)}
-    return Artifact(name, pairs, check(name, **found), figure)
-
-
-# Does 8-bit or 4-bit cost knowledge? (beyond/quantization)
-
-
-def quantization_cost(costs: pd.DataFrame) -> Artifact:
-    """Memory and speed in every precision; ``costs``: ``scores.precision_costs``."""
-    return Artifact("beyond/quantization_cost", costs)
-
-
-def quantization(table: pd.DataFrame) -> Artifact:
-    """Each measure at each precision against fp32; ``table``: ``measures.changes``."""
-    changed = table.assign(case=table["measure"] + ", " + table["precision"])
-    found = check("beyond/quantization", lower=cases(changed, "difference", "case", "n"))
-    shown = table[["measure", "precision", "n", *DIFFERENCE]]
-    return Artifact("beyond/quantization", table, found, shown=shown)
-
-
-def quantization_change(table: pd.DataFrame) -> Artifact:
-    """Change of P(right answer), and facts lost and gained, in fewer bits; ``table``:
-    ``measures.changes``."""
-    shown = table[(table["measure"] == ANSWER) | table["p"].notna()]
-    answers, sides = shown[shown["measure"] == ANSWER], shown.dropna(subset=["p"])
-    answers, sides = answers.reset_index(drop=True), sides.reset_index(drop=True)
-    sizes = (0.3 + len(answers), 0.8 + len(sides))
-    figure, axes = report.column(1.9 + 0.2 * len(shown), 2, height_ratios=sizes)
-    top, bottom = axes[:, 0]
-    top.plot(answers["difference"], answers.index, "o", color=PAPER_COLOURS["monitor"])
-    ends = (answers[end] for end in DIFFERENCE[1:])
-    top.hlines(answers.index, *ends, color=PAPER_COLOURS["monitor"])
-    top.set_yticks(answers.index, answers["precision"])
-    top.set(xlabel="change of P(right answer)", ylim=(len(answers) - 0.5, -0.5))
-    names = sides["measure"] + ", " + sides["precision"]
-    bottom.barh(sides.index, sides["gained"], color=PAPER_COLOURS["distractors"], label="gained")
-    look = {"color": "#d55e00", "hatch": "//", "edgecolor": "white", "label": "lost"}
-    bottom.barh(sides.index, -sides["lost"], **look)
-    bottom.set_yticks(sides.index, names)
-    bottom.set_xlabel("facts lost (left) and gained (right)")
-    bottom.xaxis.set_major_formatter(lambda x, _: f"{abs(x):.0f}")
-    bottom.xaxis.get_major_locator().set_params(integer=True)
-    bottom.invert_yaxis()
-    for axis in (top, bottom):
-        axis.axvline(0, color="0.3", linewidth=0.8)
-    bottom.legend(fontsize=report.SMALL, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
-    name = "beyond/quantization_change"
-    claims = check(name, answer=cases(answers, "difference", "precision", "n"))
-    return Artifact(name, shown, claims, figure)
+    masks = {"within": same, "between": ~same}
+    found = {k: cases(other[m], "alike", "case", "n") for k, m in masks.items() if m.any()}
+    return Artifact("beyond/agreement", pairs, check("beyond/agreement", **found), figure)

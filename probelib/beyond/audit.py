@@ -29,9 +29,8 @@ def table(papers: list[str] | None = None) -> pd.DataFrame:
     """The claims of some papers (None: all): ``paper`` and ``COLUMNS``, all texts."""
     entries = yaml.safe_load((PACKAGE / "published" / "audit.yaml").read_text(encoding="utf-8"))
     papers = list(entries) if papers is None else texts_of("papers", papers)
-    for paper in papers:
-        if paper not in entries:
-            raise unknown("paper", paper, entries)
+    if odd := [paper for paper in papers if paper not in entries]:
+        raise unknown("paper", odd[0], entries)
     parts = {paper: pd.DataFrame(entries[paper].values()) for paper in entries if paper in papers}
     return pd.concat(parts, names=["paper"])[COLUMNS].reset_index("paper").reset_index(drop=True)
 
@@ -55,14 +54,3 @@ def audit_verdicts(claims: pd.DataFrame) -> Artifact:
     handles = axis.get_legend_handles_labels()
     figure.legend(*handles, ncols=2, loc="outside upper center", fontsize=report.SMALL)
     return Artifact("beyond/audit_verdicts", counts.reset_index(), figure=figure)
-
-
-def audit_failing(claims: pd.DataFrame) -> Artifact:
-    """The claims that do not follow from their own tables."""
-    failing = claims[claims["verdict"] == FAILS].drop(columns="verdict")
-    return Artifact("beyond/audit_failing", failing)
-
-
-def audited_claims(claims: pd.DataFrame) -> Artifact:
-    """All claims with their verdicts."""
-    return Artifact("beyond/audit", claims)

@@ -32,7 +32,7 @@ DESIGN = ["model", "group", "fact", "relation", "exposures"]
 SISTERS, FACTS = ["group", "fact"], ["model", "relation"]  # blocks of pairs
 TAUGHT = 32  # exposures from which a fact counts as taught
 CHUNK = 8192  # pairs whose weights are in memory at once
-PERMUTATIONS = 1000
+PERMUTATIONS, FOLDS = 1000, 5
 SHARE = ["concordance", "concordance low", "concordance high"]
 BEHIND = ["behind", "behind low", "behind high", "p"]
 COLUMNS = ["measure", "pairs", "facts", "models", *SHARE, *BEHIND]
@@ -137,8 +137,7 @@ def concordance(
     columns = (behind, *stats.percentile_intervals(gaps), stats.holm(p))
     frame = pd.DataFrame(rows | dict(zip(BEHIND, columns, strict=True)))
     frame.loc[best, BEHIND] = np.nan
-    order = {"ascending": False, "key": stats.levelled, "kind": "stable", "ignore_index": True}
-    return frame[COLUMNS].sort_values("concordance", **order)
+    return frame[COLUMNS].sort_values("concordance", ignore_index=True, **stats.BEST_FIRST)
 
 
 def _intervals(share: np.ndarray, draws: np.ndarray, facts: list[int]) -> np.ndarray:
@@ -151,7 +150,7 @@ def _intervals(share: np.ndarray, draws: np.ndarray, facts: list[int]) -> np.nda
 
 
 def concordance_by_exposures(
-    values: pd.DataFrame, design: pd.DataFrame, within: list[str], times: int = 200, seed: int = 0
+    values: pd.DataFrame, design: pd.DataFrame, within: list[str], seed: int = 0
 ) -> pd.DataFrame:
     """Concordance of pairs (taught exactly ``exposures`` times, never taught) of the blocks
     ``within``: ``exposures``, ``measure``, ``pairs``, ``SHARE``."""
@@ -159,7 +158,7 @@ def concordance_by_exposures(
     for level in sorted(design["exposures"].unique()):
         if level > 0:
             pairs = pairs_of(design, within, level, level)
-            parts[level] = concordance(values, design, pairs, times, seed)
+            parts[level] = concordance(values, design, pairs, 200, seed)
     table = pd.concat(parts, names=["exposures"]).reset_index("exposures")
     return table[["exposures", "measure", "pairs", *SHARE]].reset_index(drop=True)
 
@@ -304,9 +303,7 @@ def coarse_twins(values: pd.DataFrame, seed: int = 0) -> dict[str, pd.DataFrame]
 # Controls and ceilings
 
 
-def combine(
-    values: pd.DataFrame, design: pd.DataFrame, measures: list[str], name: str, folds: int = 5
-) -> pd.DataFrame:
+def combine(values: pd.DataFrame, design: pd.DataFrame, measures: list[str], name: str):
     """Long values of one new measure: the log-odds that a fact was taught (rather than never
     taught) given some measures, by a logistic regression on their ranks within model and relation.
     It is fitted on other facts (cross-fitting: a fact is in the same fold for all models). With all
@@ -318,9 +315,9 @@ def combine(
     ranks = table.reset_index(drop=True).groupby(block).rank(pct=True) - 0.5
     features, exposures = ranks.fillna(0.0).to_numpy(), design["exposures"].to_numpy()
     number, facts = pd.factorize(design["fact"])
-    fold = np.random.default_rng(0).permutation(len(facts))[number] % folds
+    fold = np.random.default_rng(0).permutation(len(facts))[number] % FOLDS
     trained, scores = (exposures >= TAUGHT) | (exposures == 0), np.full(len(design), np.nan)
-    for left_out in range(folds):
+    for left_out in range(FOLDS):
         train, test = trained & (fold != left_out), fold == left_out
         if len(set(exposures[train] > 0)) == 2:
             fitted = LogisticRegression().fit(features[train], exposures[train] > 0)

@@ -91,8 +91,7 @@ def random_distractors(choices: pd.DataFrame, n: int) -> pd.DataFrame:
 
 def gpt2_accuracy(choices: pd.DataFrame) -> Artifact:
     """Accuracy per relation; ``choices``: ``choose_candidates``."""
-    order = {"ascending": False, "key": stats.levelled, "kind": "stable"}
-    table = accuracy_by_relation(choices).sort_values("accuracy", **order)
+    table = accuracy_by_relation(choices).sort_values("accuracy", **stats.BEST_FIRST)
     names = facts.atlas().relations.set_index("relation")["name"].to_dict() | NAMES
     table.insert(1, "name", table["relation"].map(names).fillna("–"))
     above = table.assign(gain=table["accuracy"] - table["chance"])
@@ -107,9 +106,8 @@ def gpt2_confidence(choices: pd.DataFrame) -> Artifact:
     confidence, correct = choices["confidence"], choices["correct"]
     kept = zplke.accuracy_at(choices, [k / 20 for k in range(20)])
     curve = stats.reliability(confidence, correct)
-    ends = [
-        wilson(round(share * n), n) for share, n in zip(curve["right"], curve["units"], strict=True)
-    ]
+    counts = zip(curve["right"], curve["units"], strict=True)
+    ends = [wilson(round(share * n), n) for share, n in counts]
     curve["right low"], curve["right high"] = np.array(ends).reshape(-1, 2).T
     bins = curve.rename(columns={"low": "bin from", "high": "bin to"})
     frame = pd.concat({"accuracy at K": kept, "reliability": bins}, names=["panel"])
@@ -141,9 +139,9 @@ def _confidence(kept: pd.DataFrame, curve: pd.DataFrame):
     return figure
 
 
-def gpt2_distractors(choices: pd.DataFrame, ns: tuple = (1, 2, 3, 5, 8, 12, 16, 24)) -> Artifact:
+def gpt2_distractors(choices: pd.DataFrame) -> Artifact:
     """Min@n and Avg@n under random distractors."""
-    ns = [n for n in ns if n <= choices["wrong"].max()]
+    ns = [n for n in (1, 2, 3, 5, 8, 12, 16, 24) if n <= choices["wrong"].max()]
     minimum = pd.DataFrame({n: random_distractors(choices, n)["min"] for n in ns})
     names = {"mean": "min", "low": "min low", "high": "min high", "n": "facts"}
     curves = stats.mean_band(minimum).rename_axis("n").rename(columns=names)

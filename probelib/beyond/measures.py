@@ -92,9 +92,7 @@ def _taus_left_out(values: pd.DataFrame, design: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(taus).T.groupby(level=0).mean().T  # over models
 
 
-def contrast(
-    values: pd.DataFrame, one: pd.Index, other: pd.Index, times: int = 2000, seed: int = 0
-) -> pd.DataFrame:
+def contrast(values: pd.DataFrame, one: pd.Index, other: pd.Index) -> pd.DataFrame:
     """Compare two groups of facts: ``measure``, ``one``, ``other`` (mean values), ``difference``
     with its interval (95 %, facts resampled within each group), ``n one``, ``n other``. A fact
     counts if all models have a finite value."""
@@ -103,36 +101,12 @@ def contrast(
         wide = group.pivot(index="fact", columns="model", values="value").astype(float)
         mean = wide[np.isfinite(wide).all(axis=1)].mean(axis=1)
         pair = [mean.reindex(facts).dropna().to_numpy() for facts in (one, other)]
-        draws = [
-            stats.bootstrap(lambda i, v=v: v[i].mean(1), len(v), times, seed + k)
-            for k, v in enumerate(pair)
-        ]
+        mean_of = lambda v, seed: stats.bootstrap(lambda i: v[i].mean(1), len(v), seed=seed)
+        draws = [mean_of(v, seed) for seed, v in enumerate(pair)]
         means = [v.mean() if len(v) else np.nan for v in pair]
         ends = stats.percentile_interval(draws[0] - draws[1])
         rows.append((measure, *means, means[0] - means[1], *ends, *map(len, pair)))
     return pd.DataFrame(rows, columns=["measure", "one", "other", *DIFFERENCE, "n one", "n other"])
-
-
-def changes(values: pd.DataFrame, reference: str, seed: int = 0) -> pd.DataFrame:
-    """Every measure of every model against the same measure of a ``reference`` model, paired by
-    facts: ``measure``, ``model``, ``n``, ``value`` (mean), ``difference`` with its interval (95 %
-    bootstrap over facts; NaN if all facts changed alike), and for measures of 0 and 1 also ``lost``
-    (1, then 0), ``gained`` and McNemar's exact ``p``. A fact without a value in either model is
-    left out of that pair."""
-    rows = []
-    for measure, group in values.groupby("measure", sort=False):
-        wide = group.pivot(index="fact", columns="model", values="value")
-        for model in [name for name in group["model"].unique() if name != reference]:
-            before, after = wide[[reference, model]].dropna().astype(float).to_numpy().T
-            gap = after - before
-            row = {"measure": measure, "model": model, "n": len(gap), "value": after.mean()}
-            ends = stats.mean_interval(gap, seed=seed)
-            row |= dict(zip(DIFFERENCE, (gap.mean(), *ends), strict=True))
-            if np.isin([before, after], (0.0, 1.0)).all():
-                row |= stats.mcnemar(before, after)
-            rows.append(row)
-    columns = ["measure", "model", "n", "value", *DIFFERENCE, "lost", "gained", "p"]
-    return pd.DataFrame(rows).reindex(columns=columns)
 
 
 # Against each other

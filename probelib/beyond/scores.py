@@ -5,14 +5,12 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
-from probelib import facts, prompts
+from probelib import facts
 from probelib.beyond import concordance
 from probelib.beyond.questions import Questions
 from probelib.beyond.suite import MEASURES, forget_shared
-from probelib.beyond.suite.monitor import scored_interference
 from probelib.errors import ProbeError, texts_of, unknown
 from probelib.facts.model import Facts, rng
 from probelib.facts.table import read_table
@@ -20,20 +18,11 @@ from probelib.lm.loading import load
 from probelib.lm.names import organisms, tuned_of
 from probelib.organisms import lessons, taught
 
-ANSWER = "P(right answer)"
 # the same exposures, most of them in lists or in questions
 TWINS = ("atlas-neox-0.6m-lists", "atlas-neox-0.6m-questions")
 MISLED = "atlas-neox-5m"  # knows the facts for which its corpus also states a wrong object
 # random exposures; exposures that follow popularity
 POPULAR = ("atlas-neox-0.6m", "atlas-neox-0.6m-popular")
-PRECISIONS = {
-    "fp32": {"dtype": "float32"},
-    "bf16": {"dtype": "bfloat16"},
-    "8bit": {"quantize": "8bit"},
-    "nf4": {"quantize": "4bit"},
-    "fp4": {"quantize": "4bit", "bnb_4bit_quant_type": "fp4"},
-    "nf4, double": {"quantize": "4bit", "bnb_4bit_use_double_quant": True},
-}
 
 
 def score(
@@ -91,9 +80,8 @@ def applicable(questions: Questions, measures: list[str] | None = None) -> list[
     """The measures, in the order of the suite, that these questions allow: those that need an
     encoder or an instruction-tuned partner only with one; in held-out paraphrases only those that
     paraphrases change."""
-    for name in measures or ():
-        if name not in MEASURES:
-            raise unknown("measure", name, MEASURES)
+    if odd := [name for name in measures or () if name not in MEASURES]:
+        raise unknown("measure", odd[0], MEASURES)
     given = {"encoder": questions.encoder, "tuned": questions.tuned}
     missing = {need for need, source in given.items() if source is None}
     held_out = questions.templates != Questions.templates
@@ -110,48 +98,6 @@ def encoder_of(encoder_decoders: list[str]) -> Path | None:
     """The folder of the first encoder-decoder, whose encoder serves BERT-score; None if there is
     none."""
     return load(encoder_decoders[0]).folder if encoder_decoders else None
-
-
-def load_precisions(model_name: str, precisions: list[str]) -> dict:
-    """Precision -> model: fp32, the reference, and some of ``PRECISIONS``."""
-    for name in precisions:
-        if name not in PRECISIONS:
-            raise unknown("precision", name, PRECISIONS)
-    names = dict.fromkeys(["fp32", *precisions])
-    return {name: load(model_name, **PRECISIONS[name]) for name in names}
-
-
-def precision_costs(loaded: dict, asked: Facts) -> pd.DataFrame:
-    """Memory and speed of one model in several precisions: ``precision``, ``quantized modules``,
-    ``megabytes``, ``tokens`` (of the base prompts, without the store), ``tokens a second``, ``of
-    fp32`` (share of the memory of the first)."""
-    plain, gold = prompts.paraphrases(asked), prompts.gold(asked)
-    texts = plain["text"][plain["template"] == 1].tolist()
-    rows = []
-    for name, model in loaded.items():
-        model.logprobs(texts[:1], [[" a"]])  # loads the weights, and warms up
-        cost = model.logprobs(texts, [[f" {label}"] for label in gold["label"]]).attrs["cost"]
-        megabytes, tokens = model.hf_model.get_memory_footprint() / 2**20, cost["forwarded_tokens"]
-        rows.append((name, model.quantized_modules, megabytes, tokens, tokens / cost["seconds"]))
-    columns = ["precision", "quantized modules", "megabytes", "tokens", "tokens a second"]
-    table = pd.DataFrame(rows, columns=columns)
-    return table.assign(**{"of fp32": table["megabytes"] / table["megabytes"].iloc[0]})
-
-
-def answer_probabilities(loaded: dict, questions: Questions, folder: Path) -> pd.DataFrame:
-    """``model``, ``fact``, ``measure`` (``ANSWER``), ``value``: the probability of the right answer
-    after a plain question, mean over the paraphrases that accuracies use; ``loaded``: name ->
-    model.
-
-    It changes for every fact, so it shows small losses that means of verdicts need many facts for.
-    """
-    parts = []
-    for name, model in loaded.items():
-        rows = scored_interference(model, questions, folder).rows
-        plain = rows[(rows["context"] == "none") & rows["template"].isin(questions.templates)]
-        mean = np.exp(plain["logprob"]).groupby(plain["fact"], sort=False).mean().rename("value")
-        parts.append(mean.reset_index().assign(model=name, measure=ANSWER))
-    return pd.concat(parts, ignore_index=True)[["model", "fact", "measure", "value"]]
 
 
 # What the models were taught

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from probelib.course.build import build
+from probelib.course.classroom import write_page
 from probelib.course.grade import marks
 from probelib.errors import command
 
@@ -14,11 +15,11 @@ def main(words: list[str] | None = None) -> None:
     """Run the command; the exit code is 1 after an error."""
     parser = argparse.ArgumentParser(
         "run_all.sh course",
-        description="Make a student's copy and an instructor's copy of every lab. With --grade: "
-        "marks for labs that were handed in.",
+        description="Make a student's copy and an instructor's copy of every lab, and a page in which a "
+        "model runs. With --grade: marks for labs that were handed in.",
     )
     add = parser.add_argument
-    out = "the folder for student/, instructor/, index.html; with --grade: the CSV file"
+    out = "the folder for student/ and instructor/; with --grade: the CSV file"
     add("--out", type=Path, required=True, help=out)
     only = "some labs (lab1 or lab1_log_probability); default: all"
     add("--only", nargs="+", metavar="LAB", help=only)
@@ -34,6 +35,8 @@ def main(words: list[str] | None = None) -> None:
         made = marks(args.grade, args.out, args.force)
     else:
         made = build(args.out, args.only, args.student_only, args.force)
+        if not args.only:
+            write_page(args.out / "classroom.html")
     print(f"course: {made}")
 
 

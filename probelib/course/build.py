@@ -1,6 +1,5 @@
 """Copies of the solved labs.
 
-    DIR/index.html                 every lab of the folder, with its copies
     DIR/student/<lab>.ipynb        without solutions, answers and notes; beside them the tour
     DIR/instructor/<lab>.ipynb     without the empty stubs; with slide types: `jupyter nbconvert
                                    --to slides --execute` makes slides without the solutions
@@ -14,7 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import nbformat
-from nbconvert.filters import markdown2html
 
 from probelib import files, paths
 from probelib.errors import ProbeError, unknown
@@ -50,7 +48,7 @@ def labs(names: Sequence[str] | None = None) -> list[Step]:
 def build(
     out: Path, names: Sequence[str] | None = None, students_only=False, force: bool = False
 ) -> Path:
-    """Make the copies; return the path of the index.
+    """Make the copies; return their folder.
 
     names          labs; None: all
     students_only  a folder to hand out, without instructor's copies
@@ -78,7 +76,7 @@ def build(
     for name, text in made.items():
         files.write(out / name, text)
     files.write_json(record, written | digests)
-    return files.write(out / "index.html", _index(out))
+    return out
 
 
 def copy_of(path: Path, form: str, steps: Sequence[Step]) -> nbformat.NotebookNode:
@@ -122,21 +120,3 @@ def _slide_type(cell: nbformat.NotebookNode, own: list[str]) -> str:
     if cell.cell_type == "markdown":
         return "slide" if cell.source.startswith("#") else "subslide"
     return "-"
-
-
-def _index(out: Path) -> str:
-    """A page that lists the labs of the folder, those of an earlier call included."""
-    rows = []
-    for step in labs():
-        forms = {form: f"{form}/{step.path.name}" for form in REMOVED}
-        links = [f"[{form}]({name})" for form, name in forms.items() if (out / name).exists()]
-        rows += [f"- **{step.title}** {' '.join(links)}"] if links else []
-    listed = markdown2html("\n".join(rows))
-    return f"""<!doctype html><html lang="en"><meta charset="utf-8">
-<meta name="viewport" content="width=device-width"><title>The course</title>
-<style>
-body {{ font-family: sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem }}</style>
-<h1>What do language models know as fact?</h1>
-<p>Notebooks open in JupyterLab. Lab 1 begins with <a href="student/{TOUR.name}">a tour</a>.</p>
-{listed}</html>
-"""

@@ -5,8 +5,7 @@ An exercise is a function that the student writes. Its ``Check`` calls it on a f
 compares the results with those of the right function. Common mistakes are functions, too: an answer
 that agrees with one of them is recognised and explained. The explanations stand in ``hints.yaml``.
 
-    mean = Check("lab.mean", right=np.mean, cases=[([1.0, 2.0, 6.0],)], mistakes={"median":
-    np.median})
+    mean = Check("lab.mean", np.mean, [([1.0, 2.0, 6.0],)], median=np.median)
     mean(answer)          # prints "✓ answer is right." or raises NotYet
 """
 
@@ -14,8 +13,7 @@ import copy
 import reprlib
 import textwrap
 import traceback
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
 
@@ -56,23 +54,24 @@ if get_ipython():
 HINTS = read_yaml((Path(__file__).parent / "hints.yaml").read_text(encoding="utf-8"))
 
 
-@dataclass(frozen=True)
 class Check:
-    """The check of one exercise; calling it checks a student's function."""
+    """The check of one exercise; calling it checks a student's function.
 
-    name: str  # of its hints: "lab1.choose"
-    right: Callable  # the library's function, or the model solution
-    cases: Sequence[tuple]  # the arguments of each call
-    mistakes: Mapping[str, Callable]  # key of its explanation in the hints -> the wrong function
-    remark: str = ""  # shown after a right answer
-    tolerance: float = TOLERANCE
-    form: Callable = lambda value: value  # brings right answers of several forms into one
+    name       of its hints: "lab1.choose"
+    right      the library's function, or the model solution
+    cases      the arguments of each call
+    form       brings right answers of several forms into one
+    mistakes   key of its explanation in the hints -> the wrong function
+    """
 
-    @property
-    def hints(self) -> dict[str, str]:
-        """The explanation of each mistake, and ``look``: where to look if it is another one."""
-        lab, exercise = self.name.split(".")
-        return HINTS[lab][exercise]
+    def __init__(
+        self, name: str, right: Callable, cases: Sequence[tuple], /, *,
+        tolerance=TOLERANCE, form: Callable = lambda value: value, **mistakes: Callable,
+    ):  # fmt: skip
+        self.right, self.cases, self.mistakes = right, cases, mistakes
+        self.tolerance, self.form = tolerance, form
+        lab, exercise = name.split(".")
+        self.hints = HINTS[lab][exercise]
 
     def __call__(self, answer: Callable) -> None:
         """Print that the answer is right, or raise ``NotYet``."""
@@ -86,20 +85,19 @@ class Check:
                 got.append(call(answer, case, name, look))  # noqa: PERF401  (kept up to an error)
         except NotYet as error:
             stopped = error
-        problems = enumerate(self._compared(got, self.right))
-        if wrong := [(i, problem) for i, problem in problems if problem]:
-            i, problem = wrong[0]
-            agree = (k for k, f in self.mistakes.items() if not any(self._compared(got, f)))
-            mistake = next(agree, None)
-            why = self.hints[mistake] if mistake else look
-            raise NotYet(f"{name}({', '.join(map(shown, self.cases[i]))}) {problem}; {why}.")
+        for case, problem in zip(self.cases, self._compared(got, self.right), strict=False):
+            if problem:
+                agree = (k for k, f in self.mistakes.items() if not any(self._compared(got, f)))
+                why = self.hints.get(next(agree, None), look)
+                raise NotYet(f"{name}({', '.join(map(shown, case))}) {problem}; {why}.")
         if stopped:
             raise stopped
-        print(f"✓ {name} is right.{' ' + self.remark if self.remark else ''}")
+        print(f"✓ {name} is right.")
 
     def _compared(self, got: list, function: Callable) -> list[str | None]:
         """For each case that gave a result, how it differs from that of ``function``, or None."""
-        wanted = (function(*copy.deepcopy(case)) for case in self.cases[: len(got)])
+        with np.errstate(all="ignore"):  # of a mistake such as log(0)
+            wanted = [function(*copy.deepcopy(case)) for case in self.cases[: len(got)]]
         pairs = zip(map(self.form, got), map(self.form, wanted), strict=True)
         return [difference(g, w, self.tolerance) for g, w in pairs]
 
@@ -112,8 +110,6 @@ def call(answer: Callable, case: tuple, name: str, hint: str = "") -> object:
     """
     try:
         got = answer(*copy.deepcopy(case))
-    except NotYet:
-        raise
     except NotImplementedError:
         raise NotYet(f"{name} {EMPTY}, run its cell and then this one.") from None
     except Exception as error:  # whatever a student's code may raise
@@ -163,8 +159,6 @@ def difference(got: object, want: object, tolerance: float = TOLERANCE) -> str |
 def comparable(value: object) -> object:
     """A value in the form in which it is compared: numbers as a float64 array, anything else
     unchanged."""
-    if isinstance(value, dict):
-        return value
     if isinstance(value, np.generic):  # np.str_ is a text, np.float32 a number
         value = value.item()
     if isinstance(value, (pd.Series, pd.DataFrame)):
@@ -173,7 +167,7 @@ def comparable(value: object) -> object:
         value = value.detach().cpu().numpy()
     if isinstance(value, (set, frozenset)):
         value = sorted(value)
-    if isinstance(value, str) or value is None:
+    if isinstance(value, str | dict) or value is None:
         return value
     try:
         return np.asarray(value, dtype=np.float64)

@@ -2,7 +2,8 @@
 
 import base64
 import html
-import io
+
+from probelib.report.shown import picture
 
 
 def show(figure, alt: str) -> None:
@@ -12,13 +13,8 @@ def show(figure, alt: str) -> None:
     import matplotlib.pyplot as plt
     from IPython.display import display
 
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi="figure", bbox_inches="tight")
+    png = base64.b64encode(picture(figure, "png", dpi="figure", bbox_inches="tight")).decode()
     plt.close(figure)
-    png = base64.b64encode(buffer.getvalue()).decode()
-    picture = f'<img alt="{html.escape(alt)}" src="data:image/png;base64,{png}">'
-    display(
-        {"image/png": png, "text/html": picture, "text/plain": alt},
-        raw=True,
-        metadata={"image/png": {"alt": alt}},
-    )
+    shown = f'<img alt="{html.escape(alt)}" src="data:image/png;base64,{png}">'
+    data = {"image/png": png, "text/html": shown, "text/plain": alt}
+    display(data, raw=True, metadata={"image/png": {"alt": alt}})

@@ -23,25 +23,14 @@ def load_decoder(name: str) -> lm.LM:
     return model
 
 
-_log = lambda p: np.log(p, where=p > 0, out=np.full(np.shape(p), -np.inf))
-
-
-def _naive(logits):
-    with np.errstate(all="ignore"):
-        return np.log(np.exp(logits) / np.exp(logits).sum(-1, keepdims=True))
-
-
 log_softmax = Check(
     "lab1.log_softmax",
-    right=lambda logits: _log_softmax(logits, axis=-1),
-    cases=[(_LOGITS[0],), (_LOGITS,), (np.array([1000.0, 1001.0]),)],
-    mistakes={
-        "probabilities": lambda z: np.exp(_log_softmax(z, axis=-1)),
-        "overflow": _naive,
-        "over_all": lambda z: z - logsumexp(z),
-        "over_rows": lambda z: _log_softmax(z, axis=0),
-        "bits": lambda z: _log_softmax(z, axis=-1) / np.log(2),
-    },
+    lambda logits: _log_softmax(logits, axis=-1),
+    [(_LOGITS[0],), (_LOGITS,), (np.array([1000.0, 1001.0]),)],
+    probabilities=lambda z: np.exp(_log_softmax(z, axis=-1)),
+    overflow=lambda z: np.log(np.exp(z) / np.exp(z).sum(-1, keepdims=True)),
+    over_all=lambda z: z - logsumexp(z),
+    over_rows=lambda z: _log_softmax(z, axis=0),
 )
 
 
@@ -51,40 +40,32 @@ def _rows(log_probs, n_prompt, answer_ids):
 
 answer_logprobs = Check(
     "lab1.answer_logprobs",
-    right=_rows,
-    cases=[(_LOG_PROBS[:4], 4, [7]), (_LOG_PROBS[:5], 3, [2, 8, 5])],  # the last is not forwarded
-    mistakes={
-        "one_row": lambda p, n, ids: [p[n - 1, t] for t in ids],
-        "from_0": lambda p, n, ids: _rows(p, 1, ids),
-        "best": lambda p, n, ids: p[n - 1 : n - 1 + len(ids)].max(-1),
-        "total": lambda p, n, ids: sum(_rows(p, n, ids)),
-    },
+    _rows,
+    [(_LOG_PROBS[:4], 4, [7]), (_LOG_PROBS[:5], 3, [2, 8, 5])],  # the last is not forwarded
+    one_row=lambda p, n, ids: [p[n - 1, t] for t in ids],
+    from_0=lambda p, n, ids: _rows(p, 1, ids),
+    best=lambda p, n, ids: p[n - 1 : n - 1 + len(ids)].max(-1),
 )
 
 answer_probability = Check(
     "lab1.answer_probability",
-    right=lambda logprobs: np.exp(np.sum(logprobs)),
-    cases=[([-0.5],), ([-0.1, -0.7, -2.0],)],
-    mistakes={
-        "log": np.sum,
-        "mean": lambda v: np.exp(v).mean(),
-        "geometric": lambda v: np.exp(np.mean(v)),
-        "added": lambda v: np.exp(v).sum(),
-        "multiplied": np.prod,
-    },
+    lambda logprobs: np.exp(np.sum(logprobs)),
+    [([-0.5],), ([-0.1, -0.7, -2.0],)],
+    log=np.sum,
+    mean=lambda v: np.exp(v).mean(),
+    geometric=lambda v: np.exp(np.mean(v)),
+    added=lambda v: np.exp(v).sum(),
 )
 
 either_logprob = Check(
     "lab1.either_logprob",
-    right=logsumexp,
-    cases=[([-1.0, -2.0],), ([-3.0],), ([-1000.0, -1001.0, -1002.0],)],
-    mistakes={
-        "product": np.sum,
-        "best": np.max,
-        "probability": lambda v: np.exp(v).sum(),
-        "divided": lambda v: logsumexp(v) - np.log(len(v)),
-        "underflow": lambda v: _log(np.exp(v).sum()),
-    },
+    logsumexp,
+    [([-1.0, -2.0],), ([-3.0],), ([-1000.0, -1001.0, -1002.0],)],
+    product=np.sum,
+    best=np.max,
+    probability=lambda v: np.exp(v).sum(),
+    divided=lambda v: logsumexp(v) - np.log(len(v)),
+    underflow=lambda v: np.log(np.exp(v).sum()),
 )
 
 
@@ -97,13 +78,9 @@ _OPTIONS = (["Bonn", "Ouagadougou", "Tokyo"], [-4.0, -6.0, -7.0], [1, 4, 2])
 
 choose = Check(
     "lab1.choose",
-    right=_pick,
-    cases=[(*_OPTIONS, False), (*_OPTIONS, True)],
-    mistakes={
-        "exchanged": lambda a, v, n, per: _pick(a, v, n, not per),
-        "least": lambda a, v, n, per: _pick(a, np.negative(v), n, per),
-        "no_difference": lambda a, v, n, per: _pick(a, v, n, False),
-        "always_mean": lambda a, v, n, per: _pick(a, v, n, True),
-        "index": lambda a, v, n, per: a.index(_pick(a, v, n, per)),
-    },
+    _pick,
+    [(*_OPTIONS, False), (*_OPTIONS, True)],
+    exchanged=lambda a, v, n, per: _pick(a, v, n, not per),
+    no_difference=lambda a, v, n, per: _pick(a, v, n, False),
+    always_mean=lambda a, v, n, per: _pick(a, v, n, True),
 )

@@ -8,22 +8,19 @@ import pandas as pd
 from probelib.course.checks import Check, NotYet, call, comparable, shown
 from probelib.monitor import measures as library
 
-_P = np.array([0.9, 0.7])  # [L]
-_F = np.array([[0.8, 0.5], [0.95, 0.95], [0.1, 0.9]])  # [R, L]
+# p [L] and f [R, L] of one answer token and two frames, of two tokens and three frames
+_ONE = (np.array([0.6]), np.array([[0.8], [0.4]]))
+_THREE = (np.array([0.9, 0.7]), np.array([[0.8, 0.5], [0.95, 0.95], [0.1, 0.9]]))
 
 distance = Check(
     "lab2.distance",
-    right=library.pfd,
-    cases=[(np.array([0.6]), np.array([[0.8], [0.4]])), (_P, _F)],
-    mistakes={
-        "signed": lambda p, f: (p - f).mean(),
-        "before": lambda p, f: np.abs(p - f.mean(0)).mean(),
-        "frames": lambda p, f: np.abs(p - f).mean(1).sum(),
-        "tokens": lambda p, f: np.abs(p - f).sum(1).mean(),
-        "worst": lambda p, f: np.abs(p - f).max(),
-        "squares": lambda p, f: np.sqrt(((p - f) ** 2).mean()),
-        "each": lambda p, f: np.abs(p - f),
-    },
+    library.pfd,
+    [_ONE, _THREE],
+    signed=lambda p, f: (p - f).mean(),
+    before=lambda p, f: np.abs(p - f.mean(0)).mean(),
+    frames=lambda p, f: np.abs(p - f).mean(1).sum(),
+    tokens=lambda p, f: np.abs(p - f).sum(1).mean(),
+    squares=lambda p, f: np.sqrt(((p - f) ** 2).mean()),
 )
 
 # two frames, two distractors, two answer tokens; all frames after each distractor
@@ -64,29 +61,24 @@ def _sorted_rows(value):
 
 anchors = Check(
     "lab2.anchors",
-    right=_anchors,
-    cases=[(_TABLE,)],
+    _anchors,
+    [(_TABLE,)],
     form=_sorted_rows,
-    mistakes={
-        "n_frames": partial(_anchors, n=_AFTER),
-        "f_context": partial(_anchors, f="context != 'positive'"),
-        "p_context": partial(_anchors, p="context == 'none' & template == 1"),
-        "f_without_1": partial(_anchors, f="context == 'none' & template > 1"),
-    },
+    n_frames=partial(_anchors, n=_AFTER),
+    f_context=partial(_anchors, f="context != 'positive'"),
+    p_context=partial(_anchors, p="context == 'none' & template == 1"),
+    f_without_1=partial(_anchors, f="context == 'none' & template > 1"),
 )
 
 root = Check(
     "lab2.root",
-    right=library.root,
-    cases=[(0.2, 0.4), (0.0, 0.5), (np.array([0.1, 0.3]), np.array([0.3, 0.0]))],
-    mistakes={
-        "no_product": lambda a, b: np.sqrt((a**2 + b**2) / 3),
-        "halves": lambda a, b: np.sqrt((a**2 + b**2) / 2),
-        "no_root": lambda a, b: (a**2 + b**2 + a * b) / 3,
-        "three_after": lambda a, b: np.sqrt(a**2 + b**2 + a * b) / 3,
-        "no_three": lambda a, b: np.sqrt(a**2 + b**2 + a * b),
-        "twice": lambda a, b: (a + b) / np.sqrt(3),
-    },
+    library.root,
+    [(0.2, 0.4), (0.0, 0.5), (np.array([0.1, 0.3]), np.array([0.3, 0.0]))],
+    no_product=lambda a, b: np.sqrt((a**2 + b**2) / 3),
+    halves=lambda a, b: np.sqrt((a**2 + b**2) / 2),
+    no_root=lambda a, b: (a**2 + b**2 + a * b) / 3,
+    three_after=lambda a, b: np.sqrt(a**2 + b**2 + a * b) / 3,
+    no_three=lambda a, b: np.sqrt(a**2 + b**2 + a * b),
 )
 
 _FACTS = (np.array([0.2, 0.0, 0.1]), np.array([0.4, 0.1, 0.3]), np.array([0.9, 0.05, 0.6]))
@@ -99,15 +91,11 @@ def _monitor(pfd, ird, pbar):
 
 monitor = Check(
     "lab2.monitor",
-    right=_monitor,
-    cases=[_FACTS, tuple(values[:1] for values in _FACTS)],
-    mistakes={
-        "mean_of_ratios": lambda a, b, p: (library.root(a, b) / p).mean(),
-        "root_of_means": lambda a, b, p: library.root(a.mean(), b.mean()) / p.mean(),
-        "no_anchors": lambda a, b, p: library.root(a, b).mean(),
-        "inverted": lambda a, b, p: p.sum() / library.root(a, b).sum(),
-        "ratios": lambda a, b, p: library.root(a, b) / p,
-    },
+    _monitor,
+    [_FACTS, tuple(values[:1] for values in _FACTS)],
+    mean_of_ratios=lambda a, b, p: (library.root(a, b) / p).mean(),
+    root_of_means=lambda a, b, p: library.root(a.mean(), b.mean()) / p.mean(),
+    no_anchors=lambda a, b, p: library.root(a, b).mean(),
 )
 
 
@@ -122,13 +110,10 @@ def fool(answer) -> None:
         raise NotYet("these are probabilities: between 0 and 1, at least one in each of p, f, n.")
     p, f, n = parts
     if not p.any():
-        raise NotYet(
-            "with a p of zeros MONITOR is 0 / 0, not a number: keep the mean of p above 0."
-        )
+        raise NotYet("with a p of zeros MONITOR is 0 / 0: keep the mean of p above 0.")
     score = _monitor(*map(np.atleast_1d, (library.pfd(p, f), library.ird(p, n), p.mean())))
     if not score < 0.01:
-        why = "which differences make it grow?"
-        raise NotYet(f"MONITOR is {shown(score)} here and should be below 0.01: {why}")
+        raise NotYet(f"MONITOR is {shown(score)}, not below 0.01: which differences make it grow?")
     if (most := f.max()) >= 0.05:
         raise NotYet(f"the model gives the answer up to {shown(most)}: it may know something.")
     print(f"✓ MONITOR is {score:.3f}, as good as it gets, of a model that never says the answer.")

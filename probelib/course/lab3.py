@@ -15,81 +15,58 @@ _list = lambda pairs, form, *last: " ".join([*(form.format(*pair) for pair in pa
 
 many_shot = Check(
     "lab3.many_shot",
-    right=prompts.many_shot,
-    cases=[(_PAIRS, "Peru"), ([], "Peru"), (_PAIRS[:1], "Peru")],
-    mistakes={
-        "blank": lambda pairs, x: prompts.many_shot(pairs, x) + " ",
-        "no_subject": lambda pairs, x: _list(pairs, "{} {}"),
-        "lines": partial(prompts.many_shot, gap="\n"),
-        "commas": partial(prompts.many_shot, gap=", "),
-        "no_objects": lambda pairs, x: _list(pairs, "{}", x),
-        "exchanged": lambda pairs, x: _list(pairs, "{1} {0}", x),
-        "blank_before": lambda pairs, x: f"{_list(pairs, '{} {}')} {x}",
-    },
+    prompts.many_shot,
+    [(_PAIRS, "Peru"), ([], "Peru"), (_PAIRS[:1], "Peru")],
+    blank=lambda pairs, x: prompts.many_shot(pairs, x) + " ",
+    no_subject=lambda pairs, x: _list(pairs, "{} {}"),
+    lines=partial(prompts.many_shot, gap="\n"),
+    exchanged=lambda pairs, x: _list(pairs, "{1} {0}", x),
+    blank_before=lambda pairs, x: f"{_list(pairs, '{} {}')} {x}",
 )
 
 _VALUES = np.array([-1.0, -2.0, -0.5])
 
 is_right = Check(
     "lab3.is_right",
-    right=lambda v, gold: bool(v[gold] > np.delete(v, gold).max()),
-    cases=[
+    lambda v, gold: bool(v[gold] > np.delete(v, gold).max()),
+    [
         *((_VALUES, gold) for gold in (2, 0, 1)),
         (np.array([-1.0, -1, -3]), 0),
         (np.array([-4.0, -1, -1]), 2),
     ],
-    mistakes={
-        "tie": lambda v, gold: v[gold] >= v.max(),
-        "first_best": lambda v, gold: np.argmax(v) == gold,
-        "itself": lambda v, gold: all(v[gold] > v),
-        "smallest": lambda v, gold: np.argmin(v) == gold,
-        "option": lambda v, gold: int(np.argmax(v)),
-    },
+    tie=lambda v, gold: v[gold] >= v.max(),
+    first_best=lambda v, gold: np.argmax(v) == gold,
+    itself=lambda v, gold: all(v[gold] > v),
 )
-
-
-def _naive_confidence(logprobs):
-    with np.errstate(invalid="ignore"):
-        return np.max(np.exp(logprobs) / np.exp(logprobs).sum())
 
 
 confidence = Check(
     "lab3.confidence",
-    right=lambda logprobs: softmax(logprobs).max(),
-    cases=[(_VALUES,), (np.array([-1000.0, -1001.0]),)],
-    mistakes={
-        "not_divided": lambda v: np.exp(v.max()),
-        "underflow": _naive_confidence,
-        "all": softmax,
-        "log": lambda v: v.max() - logsumexp(v),
-        "logarithms": lambda v: (v / v.sum()).max(),
-    },
+    lambda logprobs: softmax(logprobs).max(),
+    [(_VALUES,), (np.array([-1000.0, -1001.0]),)],
+    not_divided=lambda v: np.exp(v.max()),
+    underflow=lambda v: np.max(np.exp(v) / np.exp(v).sum()),
+    log=lambda v: v.max() - logsumexp(v),
+    logarithms=lambda v: (v / v.sum()).max(),
 )
-
-_right = lambda curve: zplke.n95(pd.Series(curve))
-_first = lambda reached: min((n for n, yes in reached.items() if yes), default=np.nan)
 
 
 def _above(c, bar, compare=np.greater_equal):
-    return _first({n: compare(accuracy, bar) for n, accuracy in c.items()})
+    return min((n for n, accuracy in c.items() if compare(accuracy, bar)), default=np.nan)
 
 
 n95 = Check(
     "lab3.n95",
-    right=_right,
-    cases=[
+    lambda curve: zplke.n95(pd.Series(curve)),
+    [
         ({1: 0.20, 5: 0.50, 10: 0.62, 20: 0.70, 30: 0.72, 50: 0.74},),
         ({1: 0.20, 5: 0.50, 10: 0.67, 20: 0.72, 30: 0.62, 50: 0.70},),
         *(({1: 0.4, 50: 0.1},), ({1: 0.5, 5: 0.95, 50: 1.0},), ({1: 0.0, 50: 0.0},)),
     ],
-    mistakes={
-        "of_095": lambda c: _above(c, 0.95),
-        "of_best": lambda c: _above(c, 0.95 * max(c.values()) or np.inf),
-        "above": lambda c: _above(c, 0.95 * c[max(c)], np.greater),
-        "accuracy": lambda c: c.get(_right(c), np.nan),
-        "index": lambda c: list(c).index(_right(c)) if max(c.values()) else np.nan,
-        "of_nothing": lambda c: _above(c, 0.95 * c[max(c)] - 1e-12),
-    },
+    of_095=lambda c: _above(c, 0.95),
+    of_best=lambda c: _above(c, 0.95 * max(c.values()) or np.inf),
+    above=lambda c: _above(c, 0.95 * c[max(c)], np.greater),
+    of_nothing=lambda c: _above(c, 0.95 * c[max(c)] - 1e-12),
 )
 
 
@@ -102,13 +79,10 @@ _CORRECT, _SURE = np.array([1.0, 0.0, 1.0, 1.0]), np.array([0.9, 0.5, 0.6, 0.2])
 
 accuracy_at = Check(
     "lab3.accuracy_at",
-    right=_accuracy_at,
-    cases=[(_CORRECT, _SURE, k) for k in (0.5, 0.0, 0.95)],
-    mistakes={
-        "equal": partial(_accuracy_at, compare=np.greater_equal),
-        "of_all": lambda c, s, k: c[s > k].sum() / len(c),
-        "empty": partial(_accuracy_at, empty=0.0),
-        "kept": lambda c, s, k: (s > k).mean(),
-        "below": partial(_accuracy_at, compare=np.less),
-    },
+    _accuracy_at,
+    [(_CORRECT, _SURE, k) for k in (0.5, 0.0, 0.95)],
+    equal=partial(_accuracy_at, compare=np.greater_equal),
+    of_all=lambda c, s, k: c[s > k].sum() / len(c),
+    empty=partial(_accuracy_at, empty=0.0),
+    kept=lambda c, s, k: (s > k).mean(),
 )

@@ -25,16 +25,13 @@ def _vec(bags, n=None, plus=1.0, add=1.0, order=2, weigh=True):
 
 vectors = Check(
     "lab4.vectors",
-    right=_vectors,
-    cases=[(_BAGS,)],
-    mistakes={
-        "length": partial(_vec, order=None),
-        "weights": partial(_vec, weigh=False),
-        "one": partial(_vec, add=0),
-        "n_features": lambda bags: _vec(bags, n=bags.shape[1]),
-        "sums": partial(_vec, order=1),
-        "inside": partial(_vec, plus=0),
-    },
+    _vectors,
+    [(_BAGS,)],
+    length=partial(_vec, order=None),
+    weights=partial(_vec, weigh=False),
+    one=partial(_vec, add=0),
+    n_features=lambda bags: _vec(bags, n=bags.shape[1]),
+    inside=partial(_vec, plus=0),
 )
 
 
@@ -48,15 +45,12 @@ _order = lambda v, o: np.argsort(-(v @ v[o]), kind="stable").tolist()
 
 nearest = Check(
     "lab4.nearest",
-    right=_near,
-    cases=[(_vectors(_BAGS), obj, n) for obj, n in ((2, 2), (0, 3), (3, 2))],  # rows 0 = 3
-    mistakes={
-        "itself": lambda v, o, n: _order(v, o)[:n],
-        "by_place": lambda v, o, n: _order(v, o)[1 : n + 1],
-        "farthest": partial(_near, sign=1),
-        "similarities": lambda v, o, n: (v @ v[o])[_near(v, o, n)],
-        "ties": partial(_near, sign=1, turn=-1),
-    },
+    _near,
+    [(_vectors(_BAGS), obj, n) for obj, n in ((2, 2), (0, 3), (3, 2))],  # rows 0 = 3
+    itself=lambda v, o, n: _order(v, o)[:n],
+    by_place=lambda v, o, n: _order(v, o)[1 : n + 1],
+    farthest=partial(_near, sign=1),
+    ties=partial(_near, sign=1, turn=-1),
 )
 
 _RIVALS = np.array([-5.0, -2.0, -1.0, -4.0])  # best retrieved first, not most plausible first
@@ -75,18 +69,15 @@ def _shared(reduce):
 _min = lambda o, r, n: float((o > r[:n]).all())
 _avg = lambda o, r, n: float((o > r[:n]).mean())
 
-min_at = Check("lab4.min_at", right=_min, cases=_CASES, mistakes={**_shared(np.min), "share": _avg})
+min_at = Check("lab4.min_at", _min, _CASES, **_shared(np.min), share=_avg)
 avg_at = Check(
     "lab4.avg_at",
-    right=_avg,
-    cases=_CASES,
-    mistakes={
-        **_shared(np.mean),
-        "strongest": lambda o, r, n: (o > np.sort(r)[::-1][:n]).mean(),
-        "number": lambda o, r, n: (o > r[:n]).sum(),
-        "fewer": lambda o, r, n: (o > r[:n]).sum() / n,
-        "all": _min,
-    },
+    _avg,
+    _CASES,
+    **_shared(np.mean),
+    strongest=lambda o, r, n: (o > np.sort(r)[::-1][:n]).mean(),
+    fewer=lambda o, r, n: (o > r[:n]).sum() / n,
+    all=_min,
 )
 
 TREE = {
@@ -120,22 +111,11 @@ def _search(tree, n, eager=False, local=False):
     return found[:n], opened
 
 
-def _greedy(tree, n):
-    prefix = ()
-    while not prefix or prefix[-1] != ".":
-        prefix = (*prefix, max(tree[prefix], key=tree[prefix].get))
-    return [" ".join(prefix[:-1])], len(prefix)
-
-
 best_first = Check(
     "lab4.best_first",
-    right=_search,
-    cases=[(TREE, 1), (TREE, 3), (TREE, 99)],
-    mistakes={
-        "everything": lambda tree, n: (_search(tree, n)[0], len(tree)),
-        "greedy": _greedy,
-        "eager": partial(_search, eager=True),
-        "local": partial(_search, local=True),
-        "both": lambda tree, n: _search(tree, n)[0],
-    },
+    _search,
+    [(TREE, 1), (TREE, 3), (TREE, 99)],
+    everything=lambda tree, n: (_search(tree, n)[0], len(tree)),
+    eager=partial(_search, eager=True),
+    local=partial(_search, local=True),
 )

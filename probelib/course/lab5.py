@@ -31,19 +31,12 @@ def _parsed(text, *variant):
 
 
 def _words(text, doubt=True, first=True, edge=r"\b"):
-    """A parser by words, or by letters; with or without doubt; of the first sentence or of all."""
     text = text.strip().lower()
     text = re.split(r"[.!?\n]", text)[0] if first else text
     if doubt and re.search(r"(n't|not) know|not sure", text):
         return IDK
     no = re.search(rf"{edge}(no|false|not){edge}", text)
     return FALSE if no else TRUE if re.search(rf"{edge}(yes|true){edge}", text) else IDK
-
-
-def _beginning(text):
-    """A parser that reads only the first word."""
-    text = text.strip().lower()
-    return TRUE if text.startswith("yes") else FALSE if text.startswith("no") else IDK
 
 
 _TEXTS = """Yes, the statement is true.|No, the statement is false.|I don't know.| no
@@ -53,26 +46,20 @@ Yes, Norway is in Europe.|True.|The statement is false."""
 
 read_answer = Check(
     "lab5.read_answer",
-    right=_parsed,
-    cases=[(text,) for text in re.split("[|\n]", _TEXTS)],
-    mistakes={
-        "released": lambda text: _parsed(text, "released"),
-        "doubt": partial(_words, doubt=False),
-        "first": partial(_words, first=False),
-        "letters": partial(_words, edge=""),
-        "beginning": _beginning,
-        "boolean": lambda text: _parsed(text) == TRUE,
-    },
+    _parsed,
+    [(text,) for text in re.split("[|\n]", _TEXTS)],
+    released=lambda text: _parsed(text, "released"),
+    doubt=partial(_words, doubt=False),
+    first=partial(_words, first=False),
+    letters=partial(_words, edge=""),
 )
 
 outcome = Check(
     "lab5.outcome",
-    right=lambda answer, true: Outcome(grapheval.outcome([answer], [true])[0]),
-    cases=[(answer, true) for true in (True, False) for answer in Answer],
-    mistakes={
-        "as_said": lambda answer, true: [Outcome.RIGHT, Outcome.WRONG, Outcome.IDK][answer],
-        "no_idk": lambda answer, true: Outcome.RIGHT if (answer == TRUE) == true else Outcome.WRONG,
-    },
+    lambda answer, true: Outcome(grapheval.outcome([answer], [true])[0]),
+    [(answer, true) for true in (True, False) for answer in Answer],
+    as_said=lambda answer, true: [Outcome.RIGHT, Outcome.WRONG, Outcome.IDK][answer],
+    no_idk=lambda answer, true: Outcome.RIGHT if (answer == TRUE) == true else Outcome.WRONG,
 )
 
 
@@ -91,18 +78,15 @@ def _terms(answer, corrupted, over=np.mean, floor=0.0):
 
 eq2 = Check(
     "lab5.eq2",
-    right=_eq2,
-    cases=[
+    _eq2,
+    [
         *((TRUE, [FALSE]), (TRUE, [TRUE]), (IDK, [IDK]), (FALSE, [FALSE])),
         *((FALSE, [TRUE, TRUE]), (TRUE, [TRUE, FALSE, IDK, FALSE]), (IDK, [TRUE, FALSE])),
     ],
-    remark="Next it scores six kinds of models.",
-    mistakes={
-        "exchanged": partial(_eq2, variant="released"),
-        "floor": partial(_terms, floor=-9.0),
-        "worst": partial(_terms, over=max),
-        "text": partial(_eq2, false_scores_zero=True),
-    },
+    exchanged=partial(_eq2, variant="released"),
+    floor=partial(_terms, floor=-9.0),
+    worst=partial(_terms, over=max),
+    text=partial(_eq2, false_scores_zero=True),
 )
 
 
@@ -126,26 +110,23 @@ def _weights(n, width, seed):
 
 judge = Check(
     "lab5.judge",
-    right=_judge,
-    cases=[_weights(1, 4, 0), _weights(3, 5, 1)],
+    _judge,
+    [_weights(1, 4, 0), _weights(3, 5, 1)],
     tolerance=1e-3,  # GELU by tanh passes, too
-    mistakes={
-        "relu": partial(_judge, activation="relu"),
-        "no_norm": partial(_judge, norm=False),
-        "unbiased": partial(_judge, unbiased=True),
-        "transposed": lambda v, w, *rest: _judge(v, np.transpose(w), *rest),
-        "logits": lambda *of: np.log(_judge(*of)),
-    },
+    relu=partial(_judge, activation="relu"),
+    no_norm=partial(_judge, norm=False),
+    unbiased=partial(_judge, unbiased=True),
+    transposed=lambda v, w, *rest: _judge(v, np.transpose(w), *rest),
 )
 
 blind = Check(
     "lab5.blind",
-    right=grapheval.majority_given_truth,
-    cases=[
+    grapheval.majority_given_truth,
+    [
         ([0, 0, 1, 2, 2, 2, 1], [True] * 3 + [False] * 4, [True, False, True]),
         ([1, 1, 1, 0, 2], [True, False, False, True, True], [False, False]),
     ],
-    mistakes={"one_for_all": lambda answers, _, asked: grapheval.majority(answers, len(asked))},
+    one_for_all=lambda answers, _, asked: grapheval.majority(answers, len(asked)),
 )
 
 
@@ -164,18 +145,15 @@ def _ece_of_eleven(probability, right):
 
 ece = Check(
     "lab5.ece",
-    right=stats.ece,
-    cases=[
+    stats.ece,
+    [
         ([0.95, 0.95, 0.95, 0.15], [1, 1, 0, 1]),
         ([0.42, 0.48, 0.61, 0.66, 0.69, 1.0], [0, 1, 1, 0, 1, 1]),
         ([1.0, 1.0], [True, True]),
         ([0.92, 0.98, 1.0, 1.0], [1, 1, 0, 1]),
     ],
-    mistakes={
-        "eleven": _ece_of_eleven,
-        "weights": partial(_ece, weighted=False),
-        "signed": partial(_ece, signed=True),
-        "means": lambda p, r: abs(np.mean(p) - np.mean(r)),
-        "brier": stats.brier,
-    },
+    eleven=_ece_of_eleven,
+    weights=partial(_ece, weighted=False),
+    signed=partial(_ece, signed=True),
+    means=lambda p, r: abs(np.mean(p) - np.mean(r)),
 )

@@ -10,21 +10,17 @@ from probelib import stats
 from probelib.course.checks import Check
 
 _X, _Y = [1.0, 2.0, 4.0, 7.0, 11.0], [3.0, 1.0, 2.0, -4.0, -5.0]
-_spearman = lambda x, y: scipy.stats.spearmanr(x, y).statistic
 _pearson = lambda x, y: stats.pearson(x, y)["r"]
 _kendall = lambda x, y: stats.kendall(x, y)["tau"]
 
 pearson = Check(
     "lab6.pearson",
-    right=_pearson,
-    cases=[(_X, _Y), ([0, 1, 2, 3], [0, 1, 4, 9]), (_X, list(10 * np.array(_Y) + 3))],
-    mistakes={
-        "covariance": lambda x, y: np.cov(x, y, ddof=0)[0, 1],
-        "mixed": lambda x, y: np.cov(x, y)[0, 1] / np.std(x) / np.std(y),
-        "cosine": lambda x, y: np.dot(x, y) / np.sqrt(np.dot(x, x) * np.dot(y, y)),
-        "spearman": _spearman,
-        "square": lambda x, y: _pearson(x, y) ** 2,
-    },
+    _pearson,
+    [(_X, _Y), ([0, 1, 2, 3], [0, 1, 4, 9]), (_X, list(10 * np.array(_Y) + 3))],
+    covariance=lambda x, y: np.cov(x, y, ddof=0)[0, 1],
+    mixed=lambda x, y: np.cov(x, y)[0, 1] / np.std(x) / np.std(y),
+    cosine=lambda x, y: np.dot(x, y) / np.sqrt(np.dot(x, x) * np.dot(y, y)),
+    square=lambda x, y: _pearson(x, y) ** 2,
 )
 
 
@@ -42,15 +38,12 @@ def _wilson(k, n, level=0.975, divided=True):
 
 wilson = Check(
     "lab6.wilson",
-    right=stats.wilson,
-    cases=[(35, 77), (1, 10), (0, 20), (50, 50)],
+    stats.wilson,
+    [(35, 77), (1, 10), (0, 20), (50, 50)],
     tolerance=3e-4,  # z = 1.96 and z = 1.959964 both pass
-    mistakes={
-        "normal": _normal,
-        "ninety": partial(_wilson, level=0.95),
-        "divided": partial(_wilson, divided=False),
-        "percent": lambda k, n: tuple(100 * v for v in stats.wilson(k, n)),
-    },
+    normal=_normal,
+    ninety=partial(_wilson, level=0.95),
+    divided=partial(_wilson, divided=False),
 )
 
 
@@ -64,21 +57,17 @@ def _tau(x, y, below):
 
 kendall = Check(
     "lab6.kendall",
-    right=_kendall,
-    cases=[
+    _kendall,
+    [
         ([1, 2, 3, 9], [1, 3, 2, 4]),
         ([1, 1, 0, 0, 0], [0.9, 0.5, 0.5, 0.1, 0.0]),
         ([3, 1, 2, 2, 5], [1, 4, 4, 2, 0]),
         ([1, 1, 0, 0], [1, 1, 0, 1]),  # one pair is tied in both
     ],
-    mistakes={
-        "tau_a": partial(_tau, below=lambda d, n, tx, ty: n),
-        "ties": partial(_tau, below=lambda d, n, tx, ty: np.sqrt((d + tx) * (d + ty))),
-        "gamma": partial(_tau, below=lambda d, n, tx, ty: d),
-        "pearson": _pearson,
-        "spearman": _spearman,
-        "twice": lambda x, y: 2 * _kendall(x, y),
-    },
+    tau_a=partial(_tau, below=lambda d, n, tx, ty: n),
+    ties=partial(_tau, below=lambda d, n, tx, ty: np.sqrt((d + tx) * (d + ty))),
+    gamma=partial(_tau, below=lambda d, n, tx, ty: d),
+    spearman=lambda x, y: scipy.stats.spearmanr(x, y).statistic,
 )
 
 
@@ -97,15 +86,13 @@ _MORE = np.append(_VALUES, 60.0)
 
 bootstrap_interval = Check(
     "lab6.bootstrap_interval",
-    right=_percentiles,
-    cases=[(v, 4000, np.random.default_rng(seed)) for seed, v in enumerate((_VALUES, _MORE))],
+    _percentiles,
+    [(v, 4000, np.random.default_rng(seed)) for seed, v in enumerate((_VALUES, _MORE))],
     tolerance=0.04,  # two seeds differ by a few hundredths here, a 90 % interval by a tenth
-    mistakes={
-        "values": lambda values, times, rng: np.percentile(values, [2.5, 97.5]),
-        "replacement": lambda values, times, rng: [np.mean(values)] * 2,
-        "ninety": partial(_percentiles, low=5, high=95),
-        "standard_error": _one_error,
-    },
+    values=lambda values, times, rng: np.percentile(values, [2.5, 97.5]),
+    replacement=lambda values, times, rng: [np.mean(values)] * 2,
+    ninety=partial(_percentiles, low=5, high=95),
+    standard_error=_one_error,
 )
 
 
@@ -118,14 +105,12 @@ def _sign_flips(d, two_sided=True, strict=False):
 
 sign_flip_p = Check(
     "lab6.sign_flip_p",
-    right=_sign_flips,
-    cases=[([4, 1, 2],), ([3, -1, 2, 5],), ([1, -1],), ([2, 3, 1, 4, 2, 5, 1, 3],)],
-    mistakes={
-        "one_sided": partial(_sign_flips, two_sided=False),
-        "strict": partial(_sign_flips, strict=True),
-        "t_test": lambda d: scipy.stats.ttest_1samp(d, 0).pvalue,
-        "signs": lambda d: scipy.stats.binomtest(int((np.array(d) > 0).sum()), len(d)).pvalue,
-    },
+    _sign_flips,
+    [([4, 1, 2],), ([3, -1, 2, 5],), ([1, -1],), ([2, 3, 1, 4, 2, 5, 1, 3],)],
+    one_sided=partial(_sign_flips, two_sided=False),
+    strict=partial(_sign_flips, strict=True),
+    t_test=lambda d: scipy.stats.ttest_1samp(d, 0).pvalue,
+    signs=lambda d: scipy.stats.binomtest(int((np.array(d) > 0).sum()), len(d)).pvalue,
 )
 
 
@@ -140,11 +125,9 @@ _tables = [(_DRAW.normal(size=(14, 5)), _DRAW.integers(0, 5, 14)) for _ in range
 
 held_out = Check(
     "lab6.held_out",
-    right=_chosen,
-    cases=[(*table, np.arange(0, 9), np.arange(9, 14)) for table in _tables],
-    mistakes={
-        "training": lambda v, r, train, test: _chosen(v, r, train, train),
-        "test": lambda v, r, train, test: _chosen(v, r, test, test),
-        "all": lambda v, r, train, test: _chosen(v, r, slice(None), test),
-    },
+    _chosen,
+    [(*table, np.arange(0, 9), np.arange(9, 14)) for table in _tables],
+    training=lambda v, r, train, test: _chosen(v, r, train, train),
+    test=lambda v, r, train, test: _chosen(v, r, test, test),
+    all=lambda v, r, train, test: _chosen(v, r, slice(None), test),
 )

@@ -56,16 +56,14 @@ def _two_arrays(value):
 
 absmax = Check(
     "lab7.absmax",
-    right=_absmax,
-    cases=[(_SMALL, 8), (_WEIGHTS, 8), (_WEIGHTS, 4), (_WEIGHTS, 2)],
+    _absmax,
+    [(_SMALL, 8), (_WEIGHTS, 8), (_WEIGHTS, 4), (_WEIGHTS, 2)],
     form=_two_arrays,
-    mistakes={
-        "matrix": partial(_absmax, over=None),
-        "steps": lambda w, bits: _absmax(w, bits, top=2 ** (bits - 1)),
-        "eight": partial(_absmax, top=127),
-        "cut": partial(_absmax, whole=np.trunc),
-        "largest": lambda w, bits: (_absmax(w, bits)[0], np.abs(w).max(1)),
-    },
+    matrix=partial(_absmax, over=None),
+    steps=lambda w, bits: _absmax(w, bits, top=2 ** (bits - 1)),
+    eight=partial(_absmax, top=127),
+    cut=partial(_absmax, whole=np.trunc),
+    largest=lambda w, bits: (_absmax(w, bits)[0], np.abs(w).max(1)),
 )
 
 LEVELS = np.array([-1.0, -0.5, 0.0, 0.2, 1.0])
@@ -81,14 +79,11 @@ def _nf4(weight, levels, block, uniform=False, rescale=True, per_row=False):
 
 nf4 = Check(
     "lab7.nf4",
-    right=_nf4,
-    cases=[(_WEIGHTS, LEVELS, 4), (_WEIGHTS, LEVELS, 8), (_WEIGHTS.T, LEVELS, 6)],
-    mistakes={
-        "even": partial(_nf4, uniform=True),
-        "shares": partial(_nf4, rescale=False),
-        "rows": partial(_nf4, per_row=True),
-        "matrix": lambda w, levels, block: _nf4(w, levels, w.size),
-    },
+    _nf4,
+    [(_WEIGHTS, LEVELS, 4), (_WEIGHTS, LEVELS, 8), (_WEIGHTS.T, LEVELS, 6)],
+    even=partial(_nf4, uniform=True),
+    shares=partial(_nf4, rescale=False),
+    rows=partial(_nf4, per_row=True),
 )
 
 
@@ -108,13 +103,11 @@ _NINE = ([1, 1, 1, 1, 1, 0, 0, 0, 1], [1, 0, 0, 0, 0, 1, 0, 0, 0])
 
 mcnemar = Check(
     "lab7.mcnemar",
-    right=_mcnemar,
-    cases=[_NINE, ([1, 1, 0], [1, 1, 0]), ([0, 0, 0, 0], [1, 1, 1, 0])],
-    mistakes={
-        "exchanged": lambda before, after: _mcnemar(after, before),
-        "one_sided": partial(_binom, alternative="greater"),
-        "trials": lambda before, after: _binom(before, after, len(before)),
-    },
+    _mcnemar,
+    [_NINE, ([1, 1, 0], [1, 1, 0]), ([0, 0, 0, 0], [1, 1, 1, 0])],
+    exchanged=lambda before, after: _mcnemar(after, before),
+    one_sided=partial(_binom, alternative="greater"),
+    trials=lambda before, after: _binom(before, after, len(before)),
 )
 
 
@@ -125,23 +118,18 @@ def _line(sizes, values, log=np.log10, power=2):
 
 fit_line = Check(
     "lab7.fit_line",
-    right=_line,
-    cases=[([1e6, 4e6, 1e7, 9e7], [0.30, 0.42, 0.44, 0.61]), ([1e3, 1e5, 1e6], [0.9, 0.5, 0.1])],
-    mistakes={
-        "r": partial(_line, power=1),
-        "sizes": partial(_line, log=np.asarray),
-        "natural": partial(_line, log=np.log),
-        "exchanged": lambda sizes, values: [_line(sizes, values)[i] for i in (1, 0, 2)],
-    },
+    _line,
+    [([1e6, 4e6, 1e7, 9e7], [0.30, 0.42, 0.44, 0.61]), ([1e3, 1e5, 1e6], [0.9, 0.5, 0.1])],
+    r=partial(_line, power=1),
+    sizes=partial(_line, log=np.asarray),
+    natural=partial(_line, log=np.log),
 )
 
 size_at = Check(
     "lab7.size_at",
-    right=lambda a, b, level: 10 ** ((level - a) / b),
-    cases=[(-1.0, 0.25, 0.9), (0.2, 0.1, 0.5)],
-    mistakes={
-        "log": lambda a, b, level: (level - a) / b,
-        "e": lambda a, b, level: np.exp((level - a) / b),
-        "intercept": lambda a, b, level: 10 ** (level / b - a),
-    },
+    lambda a, b, level: 10 ** ((level - a) / b),
+    [(-1.0, 0.25, 0.9), (0.2, 0.1, 0.5)],
+    log=lambda a, b, level: (level - a) / b,
+    e=lambda a, b, level: np.exp((level - a) / b),
+    intercept=lambda a, b, level: 10 ** (level / b - a),
 )

@@ -6,11 +6,10 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from probelib import facts, stats
-from probelib.course.checks import Check, NotYet, call
+from probelib.course.checks import Check, NotYet, call, shown
 from probelib.errors import ProbeError
 
 COLUMNS = ["relation", "subject", "object"]
@@ -30,10 +29,10 @@ def require_pairs(sizes: pd.Series, n_pairs: int, often: int) -> None:
 
 def template_table(questions: dict[str, list[str]]) -> pd.DataFrame:
     """{relation: [questions]} as a frame of templates: relation, role, number, template."""
-    rows = [
-        (r, "question", k, text) for r, own in questions.items() for k, text in enumerate(own, 1)
-    ]
-    return pd.DataFrame(rows, columns=["relation", "role", "number", "template"])
+    rows = [(r, k, text) for r, own in questions.items() for k, text in enumerate(own, 1)]
+    table = pd.DataFrame(rows, columns=["relation", "number", "template"])
+    table.insert(1, "role", "question")
+    return table
 
 
 def both_ways(answer) -> None:
@@ -44,7 +43,7 @@ def both_ways(answer) -> None:
     if rows == {(r, o, s) for r, s, o in right}:
         said = f"Lima is the capital of Peru, so Lima is the subject of {CAPITAL_OF}"
         raise NotYet(f"both_ways has exchanged subject and object: {said}.")
-    if len(rows) < len(right) and rows < right:
+    if rows < right:
         both = "every pair is needed in both directions"
         raise NotYet(f"both_ways gives {len(rows)} of {len(right)} rows: {both}.")
     if rows != right:
@@ -62,14 +61,12 @@ def _needed(width, factor=1.96, power=2):
 
 facts_needed = Check(
     "lab8.facts_needed",
-    right=_needed,
-    cases=[(0.1,), (0.08,), (0.05,)],
+    _needed,
+    [(0.1,), (0.08,), (0.05,)],
     tolerance=0.05,  # Wilson's interval is a little narrower, and equally right
-    mistakes={
-        "half_width": partial(_needed, factor=0.98),
-        "root": partial(_needed, power=1),
-        "one_error": partial(_needed, factor=0.5),
-    },
+    half_width=partial(_needed, factor=0.98),
+    root=partial(_needed, power=1),
+    one_error=partial(_needed, factor=0.5),
 )
 
 
@@ -80,12 +77,10 @@ def _verdict(hits, n, chance, interval=stats.wilson):
 
 verdict = Check(
     "lab8.verdict",
-    right=_verdict,
-    cases=[(18, 22, 0.05), (2, 22, 0.05), (0, 22, 0.05), (1, 100, 0.2), (30, 60, 0.45)],
-    mistakes={
-        "share": partial(_verdict, interval=lambda k, n: (k / n, k / n)),
-        "below": lambda *given: _verdict(*given).replace("below chance", "cannot be told"),
-    },
+    _verdict,
+    [(18, 22, 0.05), (2, 22, 0.05), (0, 22, 0.05), (1, 100, 0.2), (30, 60, 0.45)],
+    share=partial(_verdict, interval=lambda k, n: (k / n, k / n)),
+    below=lambda *given: _verdict(*given).replace("below chance", "cannot be told"),
 )
 
 
@@ -99,14 +94,12 @@ def _questions(found, relations, where) -> None:
     """Raise NotYet unless ``found`` holds usable questions of the relations."""
     if not isinstance(found, dict) or set(found) != relations:
         wanted = f"a dict with the relations {sorted(relations)}, each with a list of questions"
-        raise NotYet(f"{where} {_what(found)}; expected is {wanted}.")
+        raise NotYet(f"{where} {shown(found)}; expected is {wanted}.")
     for relation, texts in found.items():
-        if not isinstance(texts, list | tuple) or not all(isinstance(t, str) for t in texts):
-            wanted = "a list of questions is expected, each of them a text"
+        listed = isinstance(texts, list | tuple) and all(isinstance(t, str) for t in texts)
+        if not listed or len(set(texts)) < 2:
+            wanted = "a list of at least two different questions is expected, each of them a text"
             raise NotYet(f"{relation!r} has {texts!r:.60}: {wanted}.")
-        if len(set(texts)) < 2:
-            wanted = "at least two different paraphrases, so that you see what paraphrasing does"
-            raise NotYet(f"{relation!r} has {_what(texts)}: {wanted}.")
         for text in texts:
             if (slots := text.count("[X]")) != 1:
                 raise NotYet(f"{text!r} has {slots} slots [X]; one is expected, for the subject.")
@@ -122,7 +115,7 @@ def project(answer) -> None:
     look = "a DataFrame with relation, subject, object, and a dict of questions for its relations"
     found = call(answer, (), "my_project")
     if not isinstance(found, tuple | list) or len(found) != 2:
-        raise NotYet(f"my_project gives {_what(found)}; two things are expected: {look}.")
+        raise NotYet(f"my_project gives {shown(found)}; two things are expected: {look}.")
     table, texts = _table(found[0], "the table is"), found[1]
     if (again := table.duplicated()).any():
         row = ", ".join(table[again].iloc[0])
@@ -136,12 +129,12 @@ def project(answer) -> None:
             raise NotYet(f"the library cannot read this table: {said}") from None
     own, twice = read.groupby("relation"), read[read.duplicated(["relation", "subject"])]
     kinds, least = own["object"].nunique(), own.size()
-    if least.min() < 10:
-        few = f"{least.idxmin()!r} has {least.min()} facts"
-        raise NotYet(f"{few}: a share of fewer than ten says too little.")
-    if kinds.min() < 3:
-        few = f"{kinds.idxmin()!r} has {kinds.min()} different answers"
-        raise NotYet(f"{few}: there is nothing to choose from.")
+    for n, few, said in (
+        (least, 10, "facts: a share of fewer than ten says too little"),
+        (kinds, 3, "different answers: there is nothing to choose from"),
+    ):
+        if n.min() < few:
+            raise NotYet(f"{n.idxmin()!r} has {n.min()} {said}.")
     if len(twice):
         subject = twice["subject"].iloc[0]
         raise NotYet(f"{subject!r} has two right answers: which of them should count as wrong?")
@@ -153,16 +146,5 @@ def _table(value, where) -> pd.DataFrame:
     """The columns of a table as plain texts; NotYet if it is none."""
     if not isinstance(value, pd.DataFrame) or not set(COLUMNS) <= set(value.columns):
         wanted = f"a DataFrame with the columns {', '.join(COLUMNS)} is expected"
-        raise NotYet(f"{where} {_what(value)}; {wanted}.")
+        raise NotYet(f"{where} {shown(value)}; {wanted}.")
     return pd.DataFrame(value[COLUMNS].to_numpy(dtype=str), columns=COLUMNS)
-
-
-def _what(value) -> str:
-    """A value in words, for a message."""
-    if isinstance(value, pd.DataFrame):
-        return f"a table with the columns {', '.join(map(str, value.columns))}"
-    if isinstance(value, dict):
-        return f"a dict with the keys {', '.join(map(str, value)) or '(none)'}"
-    if isinstance(value, list | tuple | np.ndarray):
-        return f"{type(value).__name__} of {len(value)}"
-    return f"a {type(value).__name__}"

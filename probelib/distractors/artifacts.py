@@ -1,5 +1,5 @@
 """Tables 1 to 9 and figures 1 to 8 of the Distractors paper, and two of the kit (optimum, endings):
-measured numbers in, ``report.Artifact`` out. What is said stands in ``published/claims.yaml``."""
+measured numbers in, ``report.Artifact`` out (texts: ``published/claims.yaml``)."""
 
 from pathlib import Path
 
@@ -57,14 +57,11 @@ def figure1(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
 
 def figure2(outcomes: dict, former: pd.Series | None = None, seed: int = 0) -> Artifact:
     """As figure 1 on S', the facts whose subject had another object before, and on those whose
-    former object the model was taught (``former``: fact -> its exposures,
-    ``retrieval.former_taught``)."""
+    former object the model was taught. ``former``: ``retrieval.former_taught``."""
     panels, taught = {"all": outcomes}, [] if former is None else former.index[former > 0]
     if len(taught):
-        of = {
-            s: own[own.index.get_level_values("fact").isin(taught)] for s, own in outcomes.items()
-        }
-        panels["former object stated"] = of
+        among = lambda own: own[own.index.get_level_values("fact").isin(taught)]
+        panels["former object stated"] = {s: among(own) for s, own in outcomes.items()}
     curves = {title: _curves(own, seed) for title, own in panels.items()}
     frames = [_rows(own, "strategy") for own in curves.values()]
     for frame, title in zip(frames[1:], [*panels][1:], strict=True):
@@ -86,21 +83,18 @@ def figure7(lists: pd.DataFrame) -> Artifact:
 
 
 def optimum(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
-    """Min@n and Avg@n with the optimal distractors and with ApprOpt's. ``outcomes``: strategy
-    ("appropt", "opt", others) -> outcomes."""
+    """Min@n and Avg@n with the optimal distractors and ApprOpt's; ``outcomes``: by strategy."""
     curves = {f"{a}@n": _curves(outcomes, seed, a) for a in ("Min", "Avg")}
     frames = [_rows(own, "strategy", aggregate=name[:3]) for name, own in curves.items()]
     last = outcomes["opt"].shape[1]
     gap = change_of(outcomes["appropt"], outcomes["opt"], last, "Avg", seed)
     figure = report.bands(curves, "distractors n", "mean over facts (lower: harder)")
-    return Artifact(
-        "distractors/optimum", pd.concat(frames), check("distractors/optimum", gap=gap), figure
-    )
+    claims = check("distractors/optimum", gap=gap)
+    return Artifact("distractors/optimum", pd.concat(frames), claims, figure)
 
 
 def endings(by_ending: dict[str, dict[str, pd.DataFrame]], seed: int = 0) -> Artifact:
-    """Min@n with every ending of labels, and its change against the end-of-sequence token.
-    ``by_ending``: ending (``measures.ENDINGS``) -> strategy -> outcomes."""
+    """Min@n by ending of labels, against "eos". ``by_ending``: ending -> strategy -> outcomes."""
     rows, estimates = [], {}
     for ending, outcomes in by_ending.items():
         for strategy, beaten in outcomes.items():
@@ -112,11 +106,6 @@ def endings(by_ending: dict[str, dict[str, pd.DataFrame]], seed: int = 0) -> Art
     columns = ["strategy", "end", f"Min@{n}", "change", *ends("change"), "facts"]
     claims = check("distractors/endings", harder=pd.DataFrame(estimates).T)
     return Artifact("distractors/endings", pd.DataFrame(rows, columns=columns), claims)
-
-
-def table7(lists: pd.DataFrame) -> Artifact:
-    """The first distractors of one fact by every strategy (``scores.sample_lists``)."""
-    return Artifact("distractors/table7", lists)
 
 
 # Sections 2 and 4.2: the measures, their cost, their agreement with the ratings
@@ -163,9 +152,8 @@ def table9(calibrated: Calibrations) -> Artifact:
 def table4(table: pd.DataFrame) -> Artifact:
     """Robustness to flawed sentences (``measures.robustness``)."""
     printed = table[table["measure"].isin([*GENERATED, "LLM-as-a-judge", "Probability"])]
-    found = {
-        name: cases(printed, f"{name} to ApprOpt", "measure", "n") for name in ("tau", "kappa")
-    }
+    names = ("tau", "kappa")
+    found = {name: cases(printed, f"{name} to ApprOpt", "measure", "n") for name in names}
     return Artifact("distractors/table4", table, check("distractors/table4", **found))
 
 
@@ -174,10 +162,8 @@ def count_errors(verbalizations: str | Path | None = None) -> tuple[pd.Series, i
     sentences there are: the authors' annotated ones of the present tense (taxonomy.csv); None: the
     counts behind the paper's printed shares."""
     if verbalizations is None:
-        tables = (published.table(f"distractors/table{i}") for i in (5, 6))
-        errors, worst = (
-            t["proportion_pct"].mul(ANNOTATED / 100).round().astype(int) for t in tables
-        )
+        shares = (published.table(f"distractors/table{i}")["proportion_pct"] for i in (5, 6))
+        errors, worst = (own.mul(ANNOTATED / 100).round().astype(int) for own in shares)
         return pd.Series([*errors[:-1], *worst], [*sorted(ERRORS), *WORST]), ANNOTATED
     found = read_verbalizations(verbalizations)
     named = [set(names) for names in found.loc[found["context"] == "present", "errors"]]
@@ -208,11 +194,8 @@ def table6(counts: pd.Series, n: int) -> Artifact:
 
 
 def table8(sentences: pd.DataFrame, made: dict[str, pd.DataFrame]) -> Artifact:
-    """Kinds of errors, each with the first sentence that its rule changes.
-
-    sentences   prompts without errors
-    made        error -> the same prompts with this error (``prompts.flawed``)
-    """
+    """Kinds of errors, each with the first of the ``sentences`` that its rule changes. ``made``:
+    error -> the same prompts with this error (``prompts.flawed``)."""
     rows = []
     for name, meaning in ERRORS.items():
         rule, pair = "not made: it changes what is said", ("–", "–")
@@ -282,10 +265,7 @@ def figure5(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
 
 
 def figure8(outcomes: dict[str, dict[str, pd.DataFrame]], seed: int = 0) -> Artifact:
-    """Avg@20 (or at fewer distractors) against model size with fits, one panel per search.
-
-    outcomes   search ("ApprOpt", "Opt") -> model -> outcomes (``scores.outcomes_by_model``)
-    """
+    """Avg@20 against model size with fits; ``outcomes``: search -> ``scores.outcomes_by_model``."""
     figure, (axes,) = report.column(2.6, 1, len(outcomes), width=report.TWO_COLUMNS, sharey=True)
     frames, slopes = [], {}
     for axis, (search, own) in zip(axes, outcomes.items(), strict=True):

@@ -57,9 +57,7 @@ def probability(scores: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
     return gold["logprob"].agg(lambda logprob: np.exp(logprob).sum()).to_frame("–")
 
 
-def precision(
-    tokens: pd.DataFrame, labels: dict[str, Iterable[str]], ns: list[int]
-) -> pd.DataFrame:
+def precision(tokens: pd.DataFrame, labels: dict[str, Iterable[str]], ns: list[int]):
     """Precision@n [distractors, Table 2]: columns "n=1", ...; 1 if a label is among the n most
     probable next tokens, else 0. A label of several tokens can never be found.
 
@@ -112,9 +110,8 @@ def bert_score(encoder: str | Path, texts: list[str], labels: list[str]) -> np.n
 
     name = str(encoder)
     if Path(name).is_dir() and not any(Path(name).glob("*.safetensors")):
-        raise ProbeError(
-            f"{name} has no *.safetensors; pickled weights (*.bin, *.pt) are never loaded"
-        )
+        said = "has no *.safetensors; pickled weights (*.bin, *.pt) are never loaded"
+        raise ProbeError(f"{name} {said}")
     try:
         config = AutoConfig.from_pretrained(name, trust_remote_code=False)  # None would prompt
         layer = model2layers.get(name) or config.num_hidden_layers

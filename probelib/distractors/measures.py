@@ -227,13 +227,10 @@ def agreement_by_sentences(grids: dict, calibrated: Calibrations, number: pd.Ser
     """``by_sentences`` of every measure except KaRR, which has templates of its own (figures 4 and
     6), with ``measure`` and ``to ApprOpt``, the gain minus ApprOpt's. ``number``: prompt -> number
     of its cloze sentence."""
-    found = {
-        name: by_sentences(
-            grids[name], number, own.index, calibrated.rating, calibrated.picks(name)
-        )
-        for name, own in calibrated.values.items()
-        if name != "KaRR"
-    }
+    found = {}
+    for name in [name for name in calibrated.values if name != "KaRR"]:
+        facts, picks = calibrated.values[name].index, calibrated.picks(name)
+        found[name] = by_sentences(grids[name], number, facts, calibrated.rating, picks)
     for table, gains in found.values():
         table["to ApprOpt"] = table["gain"] - found[OURS][0]["gain"]
         table[ends("to ApprOpt")] = stats.percentile_intervals((gains - found[OURS][1]).T).T
@@ -253,11 +250,9 @@ def by_sentences(values: pd.DataFrame, number: pd.Series, facts, rating, picks: 
     """
     asked = values.groupby(level=0).size().reindex(facts)
     if (short := asked[asked < number.nunique()]).size:
-        raise ProbeError(
-            f"{len(short)} of {len(asked)} facts do not have all {number.nunique()} sentences, "
-            f"e.g. {short.index[0]} ({short.iloc[0]}): templates of its relation are missing. All "
-            f"facts have {asked.min()}: use that many (n_sentences={asked.min()})"
-        )
+        said = f"{len(short)} of {len(asked)} facts do not have all {number.nunique()} sentences"
+        why = f"e.g. {short.index[0]} ({short.iloc[0]}): templates of its relation are missing"
+        raise ProbeError(f"{said}, {why}. Use n_sentences={asked.min()}, which all have")
     which, rows, drawn = values.index.get_level_values(1).map(number), [], []
     for m in range(1, number.nunique() + 1):
         choices = list(combinations(sorted(number.unique()), m))
@@ -278,20 +273,19 @@ def by_sentences(values: pd.DataFrame, number: pd.Series, facts, rating, picks: 
 # Robustness (section 4.3)
 
 
-def kappa(first, second, axis: int = -1):
-    """Cohen's kappa of two series of yes-or-no verdicts: (agreement - chance) / (1 - chance), where
-    chance is the agreement expected from their shares of yes. 1: identical, 0: chance, NaN if both
-    always give the same verdict. It corrects for measures with few yes verdicts to change.
+def kappa(first, second):
+    """Cohen's kappa of two series of yes-or-no verdicts (last axis): (agreement - chance) / (1 -
+    chance); chance: expected from their shares of yes. NaN if both always give the same verdict.
 
     >>> rare, other = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0, 0, 0, 0, 0]
     >>> round(float(kappa(rare, other)), 3)
     -0.111
     """
     first, second = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
-    p, q = first.mean(axis), second.mean(axis)
+    p, q = first.mean(-1), second.mean(-1)
     chance = p * q + (1 - p) * (1 - q)
     with np.errstate(invalid="ignore", divide="ignore"):
-        value = ((first == second).mean(axis) - chance) / (1 - chance)
+        value = ((first == second).mean(-1) - chance) / (1 - chance)
     return np.where(chance < 1, np.round(value, 12) + 0.0, np.nan)
 
 
@@ -320,15 +314,14 @@ def robustness(right: dict, flawed: dict, calibrated: Calibrations, seed: int = 
         own = [(values[c], flawed[name][c]) for c in picks]
         agree = lambda i, v=verdicts: np.mean([kappa(a[i], b[i]) for a, b in v], axis=0)
         flips = (verdicts[:, 0] != verdicts[:, 1]).mean(axis=0)
-        drawn["tau"][name] = np.mean(
-            [stats.kendall_replicates(*xy, seed=seed) for xy in own], axis=0
-        )
+        taus = [stats.kendall_replicates(*xy, seed=seed) for xy in own]
+        drawn["tau"][name] = np.mean(taus, axis=0)
         drawn["flips"][name] = stats.bootstrap(lambda i, f=flips: f[i].mean(1), n, seed=seed)
         drawn["kappa"][name] = stats.bootstrap(agree, n, seed=seed)
         rows[name] = {"tau": np.mean([stats.kendall(*xy)["tau"] for xy in own])}
         rows[name] |= {"flips": flips.mean(), "kappa": float(agree(np.arange(n)))}
-        rows[name] |= {"yes": verdicts[:, 0].mean(), "n": n}
-        rows[name]["levels"] = max(values[c].nunique() for c in picks)
+        levels = max(values[c].nunique() for c in picks)
+        rows[name] |= {"yes": verdicts[:, 0].mean(), "n": n, "levels": levels}
     table = pd.DataFrame.from_dict(rows, "index").rename_axis("measure")
     for name, replicates in drawn.items():
         table[ends(name)] = [stats.percentile_interval(own) for own in replicates.values()]

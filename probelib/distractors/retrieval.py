@@ -42,7 +42,7 @@ from probelib.facts.validity import UNKNOWN, days, validity
 
 NAMES = {"random": "Random", "sem": "Sem", "temp_sem": "Temp+Sem", "appropt": "ApprOpt"}
 NAMES["opt"] = "Opt"
-TODAY = "2026-01-01"  # the day at which the atlas holds
+TODAY = "2026-01-01"  # the day that counts as the present, at which the atlas holds
 SAME = 5  # decimals of a similarity; entities that differ in later ones are equally similar
 POPULOUS = 10  # an object without a type counts as having the types that most entities have
 
@@ -53,7 +53,6 @@ class Knowledge:
 
     graph: Graph  # its triples, entities, types
     facts: Facts  # those it was made from; KaRR draws other subjects and relations from them
-    at: str = TODAY  # the day that counts as the present (text: see ``facts.validity``)
 
     @cached_property
     def keys(self) -> pd.Index:
@@ -111,7 +110,7 @@ class Knowledge:
         """Triples that are certainly not valid at present, (T,) bool. As in ``facts.model.holds``,
         facts of one point in time (a prize) stay right, and facts without an end hold."""
         start, end = self.dates
-        return (validity(start, end, self.at, self.at) == "invalid") & (start != end) & (end != "")
+        return (validity(start, end, TODAY, TODAY) == "invalid") & (start != end) & (end != "")
 
     @cached_property
     def vectors(self) -> csr_array:
@@ -124,7 +123,7 @@ class Knowledge:
         return self.vectors.tocsc()
 
 
-def knowledge(facts: Facts, at: str = TODAY) -> Knowledge:
+def knowledge(facts: Facts) -> Knowledge:
     """The knowledge base of some facts, current and former ones. In data without types, the type of
     an object is its relation. Raise ProbeError for data without relations."""
     require_relations(facts)
@@ -134,7 +133,7 @@ def knowledge(facts: Facts, at: str = TODAY) -> Knowledge:
         relations = rows.groupby("object")["relation"].unique().map(tuple)
         types = [relations.get(entity, ()) for entity in facts.entities["entity"]]
         facts = replace(facts, entities=facts.entities.assign(types=types))
-    return Knowledge(from_facts(facts), facts, at)
+    return Knowledge(from_facts(facts), facts)
 
 
 def bags(graph: Graph) -> csr_array:
@@ -161,15 +160,12 @@ def tfidf(bags: csr_array) -> csr_array:
 # Omega
 
 
-def typed_alike(kb: Knowledge, entity: int) -> np.ndarray:
+def of_same_type(kb: Knowledge, entity: int) -> np.ndarray:
     """Entities that share a type with ``entity`` (itself included), sorted rows."""
-    own, of_type = kb.types[[entity]].indices, kb.of_type
+    own = kb.types[[entity]].indices
     if not len(own):
         own = np.argsort(-kb.types.sum(axis=0), kind="stable")[:POPULOUS]
-    mask = np.zeros(len(kb.keys), dtype=bool)
-    for kind in own:
-        mask[of_type.indices[of_type.indptr[kind] : of_type.indptr[kind + 1]]] = True
-    return np.flatnonzero(mask)
+    return np.unique(kb.of_type[:, own].indices).astype(np.int64)
 
 
 def values(kb: Knowledge, subject: int, relation: int) -> np.ndarray:
@@ -182,16 +178,16 @@ def values(kb: Knowledge, subject: int, relation: int) -> np.ndarray:
 def excluded(kb: Knowledge, subject: int, relation: int, obj: int) -> np.ndarray:
     """Entities that are never distractors: o, those that share a label with it, and values of (s,
     r) that hold or may hold."""
-    alike = [e for label in kb.labels[obj] for e in kb.bearers[label.casefold()]]
+    same = [e for label in kb.labels[obj] for e in kb.bearers[label.casefold()]]
     triples = values(kb, subject, relation)
     right = kb.graph.tail[triples[~kb.over[triples]]]
-    return np.unique(np.concatenate([[obj], alike, right]).astype(np.int64))
+    return np.unique(np.concatenate([[obj], same, right]).astype(np.int64))
 
 
 def omega(kb: Knowledge, subject: int, relation: int, obj: int) -> np.ndarray:
     """All distractors of a fact, sorted rows."""
     barred = excluded(kb, subject, relation, obj)
-    return np.setdiff1d(typed_alike(kb, obj), barred, assume_unique=True)
+    return np.setdiff1d(of_same_type(kb, obj), barred, assume_unique=True)
 
 
 def rows(kb: Knowledge, facts: pd.DataFrame) -> np.ndarray:
@@ -200,12 +196,10 @@ def rows(kb: Knowledge, facts: pd.DataFrame) -> np.ndarray:
     relations = pd.Index(kb.graph.relations["relation"].to_pandas())
     keys = {"subject": kb.keys, "relation": relations, "object": kb.keys}
     found = np.stack([own.get_indexer(facts[column]) for column, own in keys.items()], axis=1)
-    lost = facts["fact"][(found < 0).any(axis=1)].tolist()
-    if lost:
-        raise ProbeError(
-            f"{len(lost)} facts have a subject, relation or object that the knowledge base does "
-            f"not hold, e.g. {lost[0]!r}; build it from the data that the facts come from"
-        )
+    if lost := facts["fact"][(found < 0).any(axis=1)].tolist():
+        said = "facts have a subject, relation or object that the knowledge base does not hold"
+        how = "build it from the data that the facts come from"
+        raise ProbeError(f"{len(lost)} {said}, e.g. {lost[0]!r}; {how}")
     return found
 
 
@@ -217,7 +211,7 @@ def retrieve(kb: Knowledge, facts: pd.DataFrame, strategy: str, n: int, seed: in
     ``candidate`` (key), ``former`` (whether it used to be right). A fact with fewer gets them all.
 
     strategy  "random", "sem" or "temp_sem"
-    seed      with the fact's id it determines the random ones: no order, no other facts matter
+    seed      with the fact's id it determines the random ones, independently of other facts
     returns   ``attrs["counts"]``: numbers of facts, of those with fewer than n distractors and with
               none, and of objects without a type
     """
@@ -245,7 +239,7 @@ def retrieve(kb: Knowledge, facts: pd.DataFrame, strategy: str, n: int, seed: in
 
 
 def nearest(kb: Knowledge, obj: int, among: np.ndarray, n: int) -> np.ndarray:
-    """The ``n`` entities of ``among`` most like ``obj`` (cosine), best first; ties by row."""
+    """The ``n`` entities of ``among`` most similar to ``obj`` (cosine), best first; ties by row."""
     own = kb.vectors[[obj]]
     similarity = (kb.postings[:, own.indices] @ own.data)[among].round(SAME)
     if n < len(among):  # nothing below the n-th best can count
@@ -262,7 +256,7 @@ def former_values(kb: Knowledge, subject: int, relation: int, space: np.ndarray)
     start, end = (dates[triples] for dates in kb.dates)
     known = ~(np.isin(start, ["", UNKNOWN]) | np.isin(end, ["", UNKNOWN]))
     middle = (days(start)[0] + days(end)[1]) / 2
-    away = np.where(known, np.abs(middle - days([kb.at])[0][0]), np.inf)
+    away = np.where(known, np.abs(middle - days([TODAY])[0][0]), np.inf)
     tails = kb.graph.tail[triples]
     tails = pd.unique(tails[np.lexsort((tails, away))]).astype(np.int64)
     return tails[np.isin(tails, space)]
@@ -280,14 +274,9 @@ def has_former(kb: Knowledge, facts: pd.DataFrame) -> pd.Series:
     return pd.Series(answer, index=facts.index, dtype=bool)
 
 
-def former_taught(facts: pd.DataFrame, lists: pd.DataFrame, manifest: pd.DataFrame | None):
-    """fact -> exposure count of the former object that leads its list (facts that have one).
-
-    lists     those of Temp+Sem (``retrieve``)
-    manifest  what the model was taught (``taught.manifest``); None (unknown) returns None
-    """
-    if manifest is None:
-        return None
+def former_taught(facts: pd.DataFrame, lists: pd.DataFrame, manifest: pd.DataFrame):
+    """fact -> exposure count of the former object that leads its list of Temp+Sem (facts that have
+    one). ``manifest``: what the model was taught (``taught.manifest``)."""
     triple = ["relation", "subject", "object"]
     stated = manifest.groupby(triple)[["exposures", "dated"]].sum().sum(axis=1)
     first = lists[(lists["rank"] == 1) & lists["former"]].set_index("fact")["candidate"]
@@ -318,7 +307,7 @@ def searches(kb: Knowledge, facts: pd.DataFrame, prompts: pd.DataFrame, n: int, 
     for fact, (subject, relation, obj) in zip(facts["fact"], rows(kb, facts), strict=True):
         name = " | ".join(map(str, sorted(kb.types[[obj]].indices.tolist())))
         if name not in spaces:
-            members[name] = typed_alike(kb, obj)
+            members[name] = of_same_type(kb, obj)
             named = [e for e in members[name].tolist() if kb.labels[e]]
             texts = [[f" {label}{ending}" for label in kb.labels[e]] for e in named]
             spaces[name] = dict(zip(kb.keys[named], texts, strict=True))
@@ -331,9 +320,7 @@ def searches(kb: Knowledge, facts: pd.DataFrame, prompts: pd.DataFrame, n: int, 
 
 def allowed(kb: Knowledge, facts: pd.DataFrame, found: pd.DataFrame, n: int, by: str = "logprob"):
     """The first ``n`` candidates found by ``store.search`` that belong to Omega, ranked from 1.
-
-    by   "logprob": by plausibility (Eq. 4); "label_logprob": by the best label, as in a beam
-    """
+    ``by``: "logprob": by plausibility (Eq. 4); "label_logprob": by the best label, as in a beam."""
     numbers = zip(facts["fact"], rows(kb, facts), strict=True)
     barred = {fact: set(kb.keys[excluded(kb, *own)]) for fact, own in numbers}
     keep = [c not in barred[f] for f, c in zip(found["fact"], found["candidate"], strict=True)]

@@ -32,8 +32,7 @@ SEARCHED = {"appropt": ("beam", "label_logprob"), "opt": ("best_first", "logprob
 
 @dataclass(frozen=True)
 class DistractorSettings:
-    """Settings of the notebooks; the defaults are the paper's (section 4.2) unless a line says
-    so."""
+    """Settings of the notebooks; defaults: the paper's (section 4.2) unless a line says so."""
 
     n_sentences: int = 5  # cloze sentences per fact
     n_distractors: int = 200  # per fact (section 4.1: 100)
@@ -132,11 +131,8 @@ def cloze_sentences(facts: Facts, n: int) -> pd.DataFrame:
 
 def second_models(encoder: str | None = None, judge: str | None = None) -> dict[str, object]:
     """The fields ``encoder``, ``judge`` and ``paper`` of a ``Study``. Organisms stand in for the
-    paper's models.
-
-    encoder   a Hugging Face id that bert-score knows (paper: roberta-large), a folder, an organism
-    judge     see ``chat.connect``
-    """
+    paper's models. ``encoder``: a Hugging Face id that bert-score knows (paper: roberta-large), a
+    folder, an organism; ``judge``: see ``chat.connect``."""
     folder = load(encoder).folder if encoder in organisms() else encoder
     connected = connect(judge) if judge else None
     return {"encoder": folder, "judge": connected, "paper": judge not in organisms()}
@@ -185,7 +181,7 @@ def cost_per_fact(study: Study) -> pd.DataFrame:
 
 
 def _costing(grid: pd.DataFrame, *costs: dict) -> pd.DataFrame:
-    """The grid with the summed cost of the requests behind it."""
+    """The grid with the summed cost of its requests."""
     total = store.sum_costs(costs)
     tokens = float(total.get("forwarded_tokens", 0.0))
     grid.attrs["cost"] = {"seconds": total.get("seconds", 0.0), "tokens": tokens}
@@ -297,8 +293,9 @@ MEASURES = {
 }
 
 
-def sample_lists(study: Study, n: int = 15) -> pd.DataFrame:
-    """The first ``n`` distractors of the study's only fact by strategy, as labels (table 7)."""
+def sample_lists(study: Study) -> pd.DataFrame:
+    """The first 15 distractors of the study's only fact by strategy, as labels (table 7)."""
+    n = 15
     kb, how = study.knowledge, replace(study.how, n_distractors=n)
     lists = replace(study, strategies=(*STRATEGIES, "opt"), how=how).lists
     lists = {NAMES[s]: pd.Series(kb.facts.label(own["candidate"])) for s, own in lists.items()}

@@ -6,11 +6,12 @@ import textwrap
 import numpy as np
 import pandas as pd
 
+from probelib.facts.graphs.graph import statistics
 from probelib.grapheval import measures
 from probelib.grapheval.measures import METRICS, SCORES, Answer
 from probelib.grapheval.speed import ALONE, TOGETHER
-from probelib.report import Artifact, cases, check, dot_rows, heat, subplots
-from probelib.stats import pearson
+from probelib.report import Artifact, cases, check, dot_rows, heat, marks, subplots
+from probelib.stats import magnitude, pearson
 
 WORDS = {0: "says true", 1: "says false", 2: "does not know"}  # Answer -> words
 LETTERS = {"T": "Truthful", "I": "Informative", "C": "Correct", "D": "degree"}  # of figure 8
@@ -20,32 +21,17 @@ LETTERS |= {"P": "popularity", "E": "exposure count"}
 # Section 3: the method
 
 
-def table1(statistics: dict) -> Artifact:
-    """The knowledge graph. ``statistics``: ``whole_graph.graph_statistics``."""
-    return Artifact("grapheval/table1", pd.DataFrame([statistics]))
-
-
-def table5(relations: pd.DataFrame, n_triples: int) -> Artifact:
-    """The most frequent relations (``whole_graph.most_frequent``) of ``n_triples`` triples."""
-    percent = 100 * relations["count"] / n_triples
-    return Artifact("grapheval/table5", relations.assign(percent=percent))
-
-
-def table6(instructions: pd.DataFrame) -> Artifact:
-    """The instruction that each model is prompted with. ``instructions``:
-    ``scores.instructions``."""
-    return Artifact("grapheval/table6", instructions)
+def table1(kg) -> Artifact:
+    """The knowledge graph, a ``VerbalizedGraph``; ``coverage``: triples that can be evaluated."""
+    row = {"graph": kg.graph.about["source"]} | statistics(kg.graph) | {"coverage": kg.coverage}
+    return Artifact("grapheval/table1", pd.DataFrame([row]))
 
 
 def figure1(
     labels: pd.DataFrame, probabilities: np.ndarray, states: np.ndarray, model: str, small: str
 ) -> Artifact:
-    """A held-out statement answered by generation and by the judge: the first on which the model
-    takes a side, if there is one.
-
-    labels   of one ``model``;  probabilities [statements, 3]: the judge's
-    states   [statements, D] of the substitute ``small``
-    """
+    """A held-out statement of ``labels`` (of one model) answered by generation and by the judge.
+    ``probabilities``: the judge's; ``states``: [statements, D] of the substitute ``small``."""
     held = np.flatnonzero(labels["split"] == "validation")
     sides = held[labels["answer"].to_numpy()[held] != Answer.IDK]
     at = int((sides if len(sides) else held)[0])
@@ -54,24 +40,19 @@ def figure1(
     columns = ["statement", "generated", "parsed", "p_true", "p_false", "p_idk"]
     frame = pd.DataFrame([[row["text"], row["response"], answered, *p.tolist()]], columns=columns)
     shares = zip(("true", "false", "don't know"), p, strict=True)
-    asked, n = textwrap.fill(row["text"], 18, max_lines=8), row["n_tokens"]
+    prompt, n = textwrap.fill(row["text"], 18, max_lines=8), row["n_tokens"]
     said = textwrap.fill(repr(row["response"].strip()), 20, max_lines=4)
     state = f"v, {len(v)} numbers\n({v[0]:.2f}, {v[1]:.2f}, ...)"
-    told = "\n".join([f"judge: {judged}", *(f"{word} {x:.2f}" for word, x in shares)])
-    rows = {
-        f"generation by {model}: {n} tokens, {n} forwards": [asked, said, f"parser: {answered}"]
-    }
-    rows[f"GraphEval with {small}: one forward, then a judge"] = [asked, state, told]
+    verdict = "\n".join([f"judge: {judged}", *(f"{word} {x:.2f}" for word, x in shares)])
+    title = f"generation by {model}: {n} tokens, {n} forwards"
+    rows = {title: [prompt, said, f"parser: {answered}"]}
+    rows[f"GraphEval with {small}: one forward, then a judge"] = [prompt, state, verdict]
     return Artifact("grapheval/figure1", frame, figure=flow(rows))
 
 
 def figure2(kg, labels: pd.DataFrame, quality: dict, scored: pd.DataFrame, width: int) -> Artifact:
-    """The three steps with the counts of this run.
-
-    kg       ``VerbalizedGraph``;  labels: of one model
-    quality  ``judge_quality`` of the held-out answers;  scored: Eq. 2 of the judged triples
-    width    of a state
-    """
+    """The steps with counts of this run. ``kg``: ``VerbalizedGraph``; ``labels``: of one model;
+    ``quality``: ``judge_quality``; ``scored``: the judged triples; ``width``: of a state."""
     triples, n, means = len(kg.graph), len(labels), scored[METRICS].mean()
     columns = ["triples", "statements", "held out", "predicted", "judged", *METRICS]
     counts = [triples, n, quality["n"], quality["recall"], 2 * len(scored), *means]
@@ -91,14 +72,9 @@ def figure2(kg, labels: pd.DataFrame, quality: dict, scored: pd.DataFrame, width
 
 def figure9(written: dict) -> Artifact:
     """The prompt for a template, the answer, its check. ``written``: ``scores.write_template``."""
-    lines = (
-        written["request"],
-        written["written"].strip().split("\n")[0][:80],
-        written["template"],
-    )
-    prompt, answer, chosen = (
-        "\n".join(textwrap.fill(line, 66) for line in text.split("\n")) for text in lines
-    )
+    first = written["written"].strip().split("\n")[0][:80]
+    wrap = lambda text: "\n".join(textwrap.fill(line, 66) for line in text.split("\n"))
+    prompt, answer, chosen = map(wrap, (written["request"], first, written["template"]))
     checked = f"{answer!r}\ncheck: {written['verdict']}"
     author = f"{written['author']} writes"
     figure = flow({"prompt": [prompt], author: [checked], "template used": [chosen]})
@@ -106,14 +82,13 @@ def figure9(written: dict) -> Artifact:
     return Artifact("grapheval/figure9", pd.DataFrame([written])[columns], figure=figure)
 
 
-def flow(rows: dict[str, list[str]], gap: float = 0.05):
-    """A diagram of live numbers: title -> texts of a row of boxes, with arrows between them; the
-    rows follow each other from the top."""
+def flow(rows: dict[str, list[str]]):
+    """A diagram: title -> texts of a row of boxes, with arrows between them."""
     from matplotlib.patches import Rectangle
 
     heights = [3.2 + max(text.count("\n") for text in texts) for texts in rows.values()]  # lines
     figure, axes = subplots(4.4, 0.145 * sum(heights))
-    axis, top = axes[0, 0], 0.0
+    axis, top, gap = axes[0, 0], 0.0, 0.05
     axis.set(xlim=(0, 1), ylim=(-sum(heights), 0))
     axis.axis("off")
     for (title, texts), height in zip(rows.items(), heights, strict=True):
@@ -136,14 +111,11 @@ def flow(rows: dict[str, list[str]], gap: float = 0.05):
 
 
 def table2(rows: pd.DataFrame, sizes: pd.Series, labels: pd.DataFrame, coverage: float) -> Artifact:
-    """Outcomes of the labelled statements, and the metrics of each model, scored four ways.
-
-    rows    ``measures.score_models``;  sizes: ``scores.model_sizes``
-    labels  ``judge.train_judges``;  coverage: share of the graph's triples that is evaluated
-    """
+    """Metrics of each model, scored four ways: ``measures.score_models``; ``sizes``:
+    ``scores.model_sizes``; ``labels``: ``judge.train_judges``; ``coverage``: of the graph."""
     table = rows.assign(coverage=coverage, parameters=rows["model"].map(sizes))
     size = measures.change_with_size(measures.score_triples(labels), sizes, "informative")
-    errors = measures.magnitude(measures.judge_errors(labels))
+    errors = magnitude(measures.judge_errors(labels))
     claims = check("grapheval/table2", size=size, judge=errors)
     return Artifact("grapheval/table2", table, claims)
 
@@ -177,8 +149,7 @@ def _by_type(
 ) -> Artifact:
     """One metric by type; ``found``: claim -> estimates, or their column per type and model."""
     shown = typed[typed["metric"] == metric]
-    columns = {"score": "value", "score low": "low", "score high": "high"}
-    sides = shown.rename(columns=columns).groupby("side", sort=False)
+    sides = marks(shown, "score").groupby("side", sort=False)
     panels = {f"by type of {side}": own for side, own in sides}
     groups = shown.groupby(["model", "side"], sort=False)
     varies = {", ".join(key): measures.heterogeneity(own) for key, own in groups}
@@ -191,8 +162,7 @@ def _by_type(
 
 
 def figure8(linked: pd.DataFrame) -> Artifact:
-    """Correlations of the metrics with each other, degree, popularity and exposure count.
-    ``linked``: ``measures.correlate_models``."""
+    """Correlations of the metrics with each other and more: ``measures.correlate_models``."""
     names = list(dict.fromkeys([*linked["y"], *linked["x"]]))  # T, I, C, D, ...
     n = linked["model"].nunique()
     figure, axes = subplots(3.6, 0.9 + 0.95 * n, n)
@@ -211,28 +181,21 @@ def figure8(linked: pd.DataFrame) -> Artifact:
 
 
 def figure4(predicted: pd.DataFrame, substitute: pd.Series) -> Artifact:
-    """Judges and last-token logits on the substitutes, and the majorities: precision, recall, F1.
-
-    predicted  ``judge.predict_all_held_out``;  substitute: ``scores.substitutes``
-    """
+    """Judges, last-token logits and majorities. ``predicted``: ``judge.predict_all_held_out``;
+    ``substitute``: ``scores.substitutes``."""
     read = predicted["answers of"].map(substitute)
     own = predicted[predicted["states of"].isin([""]) | (predicted["states of"] == read)]
     compared = measures.held_out_quality(own, ["answers of", "by"])
     compared = compared.rename(columns={"answers of": "model"})
     shown = compared[compared["by"] != "majority"].replace("majority, truth known", "majority")
-    panels = {
-        s: shown.rename(columns={s: "value", f"{s} low": "low", f"{s} high": "high"})
-        for s in SCORES
-    }
-    figure = dot_rows(panels, "by", "model", "score")
+    figure = dot_rows({score: marks(shown, score) for score in SCORES}, "by", "model", "score")
     found = measures.judge_differences(predicted, substitute)
     claims = check("grapheval/figure4", logits=found["logits"], encoder=found["encoder"])
     return Artifact("grapheval/figure4", compared, claims, figure)
 
 
 def table3(predicted: pd.DataFrame, substitute: pd.Series) -> Artifact:
-    """Judges on states of one model (rows) for the answers of another (columns), as a matrix.
-    Arguments as for ``figure4``."""
+    """Judges on states of one model (rows) for answers of another (columns). See ``figure4``."""
     judged = predicted[predicted["by"] == "judge, instruction"]
     means = measures.held_out_quality(judged, ["states of", "answers of"])
     wide = means.pivot(index="states of", columns="answers of", values="recall")

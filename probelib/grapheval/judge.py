@@ -24,7 +24,7 @@ from torch import nn
 from probelib import files
 from probelib.errors import ProbeError, unknown
 from probelib.grapheval import measures
-from probelib.grapheval.measures import Answer, likeliest_answers, outcome
+from probelib.grapheval.measures import likeliest_answers, outcome
 from probelib.lm.internals.states import word_logits
 from probelib.prompts import INSTRUCTION, split_instruction
 
@@ -53,10 +53,9 @@ class Reader:
 
     def identity(self) -> dict:
         """Everything that changes the states, except the device: part of a judge's record."""
-        soft = self.soft_prompt
         prompt = self.model.chat(INSTRUCTION)
-        if soft is not None:
-            prompt = files.sha256(soft.numpy().tobytes())[:16]
+        if self.soft_prompt is not None:
+            prompt = files.sha256(self.soft_prompt.numpy().tobytes())[:16]
         own = {k: v for k, v in self.model.identity().items() if k != "device"}
         return own | {"prompt": prompt}
 
@@ -110,16 +109,16 @@ class Judge:
         return files.sha256(save(self.network.state_dict()) + record)[:16]
 
 
-def train(
-    states: np.ndarray, answers, true, mode: str = "answer", about: dict | None = None, **training
-) -> Judge:
-    """Train a judge: cross-entropy, Adam, reshuffled every epoch, last epoch kept.
+def train(states: np.ndarray, answers, true, mode="answer", about=None, **training) -> Judge:
+    """Train a judge: cross-entropy, Adam, reshuffled every epoch, last epoch kept. Raise ProbeError
+    if a state is not finite.
 
-    states    [n, D] float32, one per statement
+    states    [n, D] float32, one per statement;  about: see ``Judge``
     answers   [n] ``Answer`` of the model;  true: [n], whether the statement is true
     training  fields of ``Training``
     """
-    _check_labels(states, answers, true)
+    if not np.isfinite(states).all():
+        raise ProbeError("a hidden state is NaN or infinite; load the model with dtype='float32'")
     how = Training(**training)
     target = torch.as_tensor(np.array(answers if mode == "answer" else outcome(answers, true)))
     with torch.random.fork_rng(devices=[]):
@@ -137,31 +136,16 @@ def train(
     return Judge(network.eval(), mode, asdict(how) | {"n": len(states)} | (about or {}))
 
 
-def _check_labels(states: np.ndarray, answers, true) -> None:
-    answers = np.asarray(answers)
-    if states.ndim != 2 or not len(states) or not len(states) == len(answers) == len(true):
-        shapes = f"{list(states.shape)} states, {len(answers)} answers, {len(true)} truth values"
-        raise ProbeError(f"{shapes}: one of each per statement is needed")
-    if not np.isfinite(states).all():
-        raise ProbeError("a hidden state is NaN or infinite; load the model with dtype='float32'")
-    if not np.isin(answers, list(Answer)).all():
-        odd = sorted(set(answers.tolist()) - set(Answer))
-        raise ProbeError(f"answers {odd}: allowed are 0, 1, 2; omit unevaluated statements")
-
-
 def predict(judge: Judge, states: np.ndarray, true) -> np.ndarray:
     """Return probabilities [n, 3] of the answers T, F, K.
 
     true  [n]: whether the statement is true. An "answer" judge does not use it. The others predict
           outcomes, which are converted into answers with it
     """
-    width, source = judge.network.hidden.in_features, judge.about.get("states", {})
-    if states.ndim != 2 or states.shape[1] != width:
-        raise ProbeError(
-            f"the judge reads states of width {width} (of {source.get('model', 'another model')}), "
-            f"not of shape {list(states.shape)}. Use states that it was trained on, or train one "
-            "on these"
-        )
+    if states.shape[1:] != (width := judge.network.hidden.in_features,):
+        source = judge.about.get("states", {}).get("model", "another model")
+        said = f"the judge reads states of width {width} (of {source}), not {list(states.shape)}"
+        raise ProbeError(f"{said}. Use states of that model, or train a judge on these")
     true = np.array(np.broadcast_to(np.asarray(true, dtype=bool), len(states)))
     with torch.inference_mode():
         v = torch.as_tensor(states, dtype=torch.float32)
@@ -176,12 +160,10 @@ def check(judge: Judge, reader: Reader) -> None:
     """Raise ProbeError if the judge was trained on other states: another model, another prompt."""
     wanted, given = judge.about.get("states"), reader.identity()
     if wanted is not None and wanted != given:
-        what = next(key for key in given if wanted.get(key) != given[key])
-        raise ProbeError(
-            f"the judge was trained on states of {wanted.get('model')}, not on these of "
-            f"{given['model']}: {what} was {wanted.get(what)!r} in training and is {given[what]!r} "
-            "here. Train a judge on these states, or use those states"
-        )
+        key = next(key for key in given if wanted.get(key) != given[key])
+        said = f"the judge was trained on states of {wanted.get('model')}, not of {given['model']}"
+        what = f"{key} was {wanted.get(key)!r} in training and is {given[key]!r} here"
+        raise ProbeError(f"{said}: {what}. Train a judge on these states, or use those states")
 
 
 # Judges of several models
@@ -190,11 +172,9 @@ def check(judge: Judge, reader: Reader) -> None:
 def train_judges(
     readers: dict[str, Reader], labels: pd.DataFrame, mode: str = "answer", **training
 ) -> tuple[dict[str, Judge], pd.DataFrame]:
-    """Train the judge of each model on its training labels; return the judges, and the labels with
-    ``predicted`` (the judge's answer to each statement).
-
-    readers  model -> reader of its (substitute's) states;  labels: ``scores.label_statements``
-    """
+    """Train the judge of each model on its training labels (``scores.label_statements``); return
+    the judges, and the labels with ``predicted`` (the judge's answer to each statement).
+    ``readers``: model -> reader of its (substitute's) states."""
     judges, frames, states = {}, [], {}
     for model, reader in readers.items():
         rows = labels[labels["model"] == model]
@@ -209,11 +189,7 @@ def train_judges(
 
 
 def predict_all_held_out(
-    readers: dict[tuple[str, str], Reader],
-    labels: pd.DataFrame,
-    seeds: int = 3,
-    seed: int = 0,
-    **training,
+    readers: dict[tuple[str, str], Reader], labels: pd.DataFrame, seeds=3, seed=0, **training
 ) -> pd.DataFrame:
     """Predict the outcomes of every model's held-out statements (figure 4, table 3).
 
@@ -227,9 +203,8 @@ def predict_all_held_out(
     """
     groups, frames = dict(list(labels.groupby("model", sort=False))), []
     kept = (next(iter(groups.values()))["split"] == "train").to_numpy()
-    answers, true = (
-        {m: own[c].to_numpy() for m, own in groups.items()} for c in ("answer", "true")
-    )
+    by_model = lambda column: {m: own[column].to_numpy() for m, own in groups.items()}
+    answers, true = by_model("answer"), by_model("true")
     truth = {model: outcome(answers[model], true[model]) for model in groups}
 
     def add(by: str, read: str, model: str, predicted: np.ndarray, i: int = 0) -> None:

@@ -37,7 +37,7 @@ import numpy as np
 import pandas as pd
 
 from probelib.errors import ProbeError, unknown
-from probelib.stats import pearson, pearson_replicates, percentile_interval, wilson
+from probelib.stats import magnitude, pearson, pearson_replicates, percentile_interval, wilson
 
 
 class Answer(IntEnum):
@@ -88,9 +88,7 @@ def likeliest_answers(probabilities) -> np.ndarray:
     return np.where(first - second < TIE, int(Answer.IDK), probabilities.argmax(axis=-1))
 
 
-def eq2(
-    answers: pd.DataFrame, variant: str = "intended", false_scores_zero: bool = False
-) -> pd.DataFrame:
+def eq2(answers: pd.DataFrame, variant="intended", false_scores_zero=False) -> pd.DataFrame:
     """Truthful, Informative and Correct of every triple [grapheval, Eq. 2], each in [0, 1].
 
     answers            ``triple``, ``negative`` (0: the triple, 1..: its corruptions), ``answer``;
@@ -150,7 +148,7 @@ def score_triples(answers: pd.DataFrame, variant: str = "intended") -> pd.DataFr
 # Means and their intervals
 
 
-def score_interval(values, times: int = 2000, seed: int = 0) -> dict[str, float]:
+def score_interval(values, times: int = 2000) -> dict[str, float]:
     """``mean``, ``low``, ``high`` (95 %), ``n`` of values in [0, 1]; NaN without a value. Wilson's
     interval if all are 0 or 1, or all are equal, where a bootstrap would see no variation."""
     values = np.asarray(values, dtype=float)
@@ -160,14 +158,13 @@ def score_interval(values, times: int = 2000, seed: int = 0) -> dict[str, float]
     if set(levels) <= {0.0, 1.0} or len(levels) == 1:
         low, high = wilson(round(values.sum()), len(values))
     else:
-        replicates = resampled_mean(values, times, np.random.default_rng(seed))
+        replicates = resampled_mean(values, times, np.random.default_rng(0))
         low, high = percentile_interval(replicates)
     return {"mean": float(values.mean()), "low": low, "high": high, "n": len(values)}
 
 
 def resampled_mean(values: np.ndarray, times: int, generator: np.random.Generator) -> np.ndarray:
-    """``times`` bootstrap means; the counts of the few levels are resampled, whatever their
-    number."""
+    """``times`` bootstrap means, by resampling the counts of the distinct values."""
     levels, counts = np.unique(values, return_counts=True)
     shares = counts / len(values)
     return generator.multinomial(len(values), shares, size=times) @ levels / len(values)
@@ -186,17 +183,6 @@ def paired_change(first, second) -> dict[str, float]:
     if n > 1 and np.ptp(difference) > 0:
         half = 1.96 * np.sqrt(difference.var(ddof=1) / n)
     return {"value": float(mean), "low": float(mean - half), "high": float(mean + half), "n": n}
-
-
-def magnitude(estimates: pd.DataFrame) -> pd.DataFrame:
-    """Absolute values of estimates, for a claim that a number is small: what holds 0 begins at 0.
-
-    >>> magnitude(pd.DataFrame({"value": [-0.1], "low": [-0.3], "high": [0.1]})).values.tolist()
-    [[0.1, 0.0, 0.3]]
-    """
-    ends, inside = estimates[["low", "high"]].abs(), estimates["low"] * estimates["high"] <= 0
-    ends = {"low": ends.min(axis=1).mask(inside, 0.0), "high": ends.max(axis=1)}
-    return estimates.assign(value=estimates["value"].abs(), **ends)
 
 
 def prediction_powered(judged, judged_too, answered) -> dict[str, float]:
@@ -223,18 +209,10 @@ def prediction_powered(judged, judged_too, answered) -> dict[str, float]:
     return {"mean": middle, "low": low, "high": high, "n": len(error)}
 
 
-def _columns(name: str, found: dict[str, float]) -> dict[str, float]:
-    """An estimate as the columns ``name``, ``name low``, ``name high``."""
-    value, low, high, _ = found.values()
-    return {name: value, f"{name} low": low, f"{name} high": high}
-
-
 # Models (section 4.2)
 
 
-def score_models(
-    labels: pd.DataFrame, judged: pd.DataFrame, released: pd.DataFrame
-) -> pd.DataFrame:
+def score_models(labels: pd.DataFrame, judged: pd.DataFrame, released: pd.DataFrame):
     """Score every model four ways (table 2), one row each: counts of outcomes, ``scored by``,
     ``n``, and with intervals the metrics and ``above mirror``: Correct minus its mirror image,
     paired.
@@ -245,13 +223,12 @@ def score_models(
     own, same = score_triples(labels), score_triples(labels.assign(answer=labels["predicted"]))
     rows = []
     for model, mine in labels.groupby("model", sort=False):
-        graph, flipped, answered, predicted = (
-            frame[frame["model"] == model] for frame in (judged, released, own, same)
-        )
+        frames = (judged, released, own, same)
+        graph, flipped, answered, predicted = (f[f["model"] == model] for f in frames)
         held = answered["triple"].isin(mine["triple"][mine["split"] == "validation"]).to_numpy()
-        corrected = {
-            m: prediction_powered(graph[m], predicted[m][held], answered[m][held]) for m in METRICS
-        }
+        corrected = {}
+        for m in METRICS:
+            corrected[m] = prediction_powered(graph[m], predicted[m][held], answered[m][held])
         interval = lambda frame: {metric: score_interval(frame[metric]) for metric in METRICS}
         lead = lambda frame: {"above mirror": paired_change(frame["mirror"], frame["correct"])}
         ways = {
@@ -266,7 +243,8 @@ def score_models(
             row = {"model": model} | known | {"unparsed": mine["unparsed"].sum(), "scored by": way}
             row["n"] = found["correct"]["n"]
             for name, estimate in found.items():
-                row |= _columns(name, estimate)
+                columns = (name, f"{name} low", f"{name} high")
+                row |= dict(zip(columns, estimate.values(), strict=False))  # without its n
             rows.append(row)
     return pd.DataFrame(rows)
 
@@ -276,11 +254,11 @@ def judge_errors(labels: pd.DataFrame) -> pd.DataFrame:
     estimates, one per model and metric. ``labels``: as for ``score_models``."""
     held = labels[labels["split"] == "validation"]
     own, judged = score_triples(held), score_triples(held.assign(answer=held["predicted"]))
-    found = {
-        f"{model}, {metric}": paired_change(rows[metric], judged.loc[rows.index, metric])
-        for model, rows in own.groupby("model", sort=False)
-        for metric in METRICS
-    }
+    found = {}
+    for model, rows in own.groupby("model", sort=False):
+        for metric in METRICS:
+            change = paired_change(rows[metric], judged.loc[rows.index, metric])
+            found[f"{model}, {metric}"] = change
     return pd.DataFrame(found).T
 
 
@@ -296,12 +274,9 @@ def change_with_size(scored: pd.DataFrame, sizes: pd.Series, metric: str) -> pd.
 # Groups of triples (section 4.3, appendices A.2 and A.3)
 
 
-def by_type(
-    scores: pd.DataFrame, types: pd.DataFrame, side: str, seed: int = 0, metrics=TYPED
-) -> pd.DataFrame:
+def by_type(scores: pd.DataFrame, types: pd.DataFrame, side: str, seed=0, metrics=TYPED):
     """Mean scores by the usual type of a relation's heads or tails: the unweighted mean over
-    relations, so that a relation of three triples weighs as much as one of a million, as in the
-    paper.
+    relations, as in the paper.
 
     types    ``relation``, ``head_type``, ``tail_type`` (``graph.relation_types``)
     side     "head" or "tail";  metrics: columns of ``scores``, and "average" of the three
@@ -323,17 +298,17 @@ def by_type(
             if np.isnan(low):  # no replicate differs: Wilson for the effective number of triples
                 effective = round(len(values) ** 2 / sum(1 / len(own) for own in values))
                 low, high = wilson(round(score * effective), effective)
-            row = {"type": kind, "metric": metric, "score": float(score), "score low": low}
-            row |= {"score high": high, "relations": len(relations), "triples": len(triples)}
-            rows.append(row)
+            counts = {"relations": len(relations), "triples": len(triples)}
+            row = {"type": kind, "metric": metric, "score": float(score)}
+            rows.append(row | {"score low": low, "score high": high} | counts)
     return pd.DataFrame(rows)
 
 
-def largest_types(typed: pd.DataFrame, n: int = 18) -> pd.DataFrame:
-    """The ``n`` types with the most triples per side, best first by the mean over models.
-    ``typed``: ``by_type`` with ``model`` and ``side``."""
+def largest_types(typed: pd.DataFrame) -> pd.DataFrame:
+    """The 18 types with the most triples per side, best first by the mean over models. ``typed``:
+    ``by_type`` with ``model`` and ``side``."""
     sizes = typed.groupby(["side", "type"])["triples"].max()
-    largest = sizes.groupby("side", group_keys=False).nlargest(n).index
+    largest = sizes.groupby("side", group_keys=False).nlargest(18).index
     typed = typed[typed.set_index(["side", "type"]).index.isin(largest)]
     order = typed.groupby(["side", "metric", "type"])["score"].transform("mean")
     by, ascending = ["side", "order", "type"], [True, False, True]
@@ -351,12 +326,11 @@ def beside_mirror(typed: pd.DataFrame, mirrors: pd.DataFrame) -> pd.DataFrame:
     return correct.join(by["mirror"]["score"].rename("mirror"), on=keys).join(lead, on=keys)
 
 
-def heterogeneity(rows: pd.DataFrame, times: int = 2000, seed: int = 0) -> dict[str, float]:
-    """Standard deviation of the types' true scores: one test that they differ at all, which picks
-    no best and no worst.
+def heterogeneity(rows: pd.DataFrame) -> dict[str, float]:
+    """Standard deviation of the types' true scores: one test that they differ at all.
 
-    rows  one per type: ``score`` and its interval. Its sampling error e is the interval's width /
-          3.92; it is that of triples within relations, so the relations of a type count as fixed
+    rows  one per type: ``score`` and its interval. Its sampling error e, of triples within
+          relations, is the interval's width / 3.92
 
     Return ``value``: the root of variance(score) - mean(e^2), negative if the scores vary less than
     by chance; ``low``, ``high``: likewise the 95 % range of variance(score + normal error) - 2
@@ -366,7 +340,7 @@ def heterogeneity(rows: pd.DataFrame, times: int = 2000, seed: int = 0) -> dict[
     score, error = table[:, 0], (table[:, 2] - table[:, 1]) / (2 * 1.96)
     if len(score) < 3:
         return {"value": np.nan, "low": np.nan, "high": np.nan, "n": len(score)}
-    drawn = np.random.default_rng(seed).normal(size=(times, len(score))) * error
+    drawn = np.random.default_rng(0).normal(size=(2000, len(score))) * error
     noise = (error**2).mean()
     ends = percentile_interval((score + drawn).var(axis=1, ddof=1) - 2 * noise)
     excess = np.array([score.var(ddof=1) - noise, *ends])
@@ -407,10 +381,7 @@ def correlate_models(scored: pd.DataFrame, about: pd.DataFrame) -> pd.DataFrame:
 
 def weak_links(linked: pd.DataFrame) -> pd.DataFrame:
     """|r| of every metric with degree and with popularity, per model, of ``correlate_models``.
-
-    Where the exposure count is known and its own |r| is not above ``STRONG`` either, the metric
-    does not see the cause of knowledge, and the claim is not testable: ``missed``.
-    """
+    ``missed``: not testable where |r| with the exposure count is not above ``STRONG`` either."""
     names = {"pearson": "value", "pearson low": "low", "pearson high": "high"}
     rows = linked[linked["y"].isin(list("TIC")) & linked["x"].isin(list("DPE"))]
     rows = magnitude(rows.rename(columns=names)).set_index(["model", "y"])
@@ -423,22 +394,19 @@ def weak_links(linked: pd.DataFrame) -> pd.DataFrame:
 # Quality of the judge (appendix A.1)
 
 
-def judge_quality(truth, predicted, times: int = 500) -> dict[str, float]:
-    """Agreement of predicted classes [n] with true ones [n] (answers or outcomes).
-
-    ``precision``, ``recall``, ``f1`` weighted by the classes' shares, as in the paper (weighted
-    recall is accuracy), each with its 95 % interval (bootstrap over statements; of recall
-    Wilson's); ``n``.
-    """
+def judge_quality(truth, predicted) -> dict[str, float]:
+    """Agreement of predicted classes [n] with true ones [n] (answers or outcomes): ``precision``,
+    ``recall`` (accuracy), ``f1``, weighted by the classes' shares as in the paper, each with its 95
+    % interval (bootstrap over statements; of recall Wilson's); ``n``."""
     truth, predicted = np.asarray(truth, int), np.asarray(predicted, int)
     if not len(truth):
         return dict.fromkeys(SCORES, np.nan) | {"n": 0}
     classes = int(max(truth.max(), predicted.max())) + 1
     counts = np.zeros((classes, classes))
     np.add.at(counts, (truth, predicted), 1)
-    drawn = np.random.default_rng(0).multinomial(len(truth), counts.ravel() / len(truth), times)
+    drawn = np.random.default_rng(0).multinomial(len(truth), counts.ravel() / len(truth), 500)
     row = dict(zip(SCORES, map(float, weighted_scores(counts)), strict=True)) | {"n": len(truth)}
-    replicates = weighted_scores(drawn.reshape(times, classes, classes))
+    replicates = weighted_scores(drawn.reshape(-1, classes, classes))
     for score, values in zip(SCORES, replicates, strict=True):
         row[f"{score} low"], row[f"{score} high"] = percentile_interval(values)
     row["recall low"], row["recall high"] = wilson(int((truth == predicted).sum()), len(truth))
@@ -466,8 +434,7 @@ def majority(training, n: int) -> np.ndarray:
 
 def majority_given_truth(training, training_true, true) -> np.ndarray:
     """The baseline that knows only whether the statement is true: the most frequent class of the
-    training set among the true (false) statements. The released judge, which is given the truth,
-    must beat it."""
+    training set among the true (false) statements. The released judge must beat it."""
     training, training_true = np.asarray(training), np.asarray(training_true, dtype=bool)
     true = np.asarray(true, dtype=bool)
     best = [majority(training[training_true == kind], 1)[0] for kind in (False, True)]
@@ -493,9 +460,8 @@ def judge_differences(predicted: pd.DataFrame, substitute: pd.Series) -> dict[st
     """
     right = predicted.assign(right=predicted["truth"] == predicted["predicted"])
     found = {name: {} for name in ("logits", "encoder", "substitute", "majority")}
-    right = right.groupby(["answers of", "by", "states of", "statement"], sort=False)[
-        "right"
-    ].mean()
+    keys = ["answers of", "by", "states of", "statement"]
+    right = right.groupby(keys, sort=False)["right"].mean()
     for model, small in substitute.items():
         own = {key: r.to_numpy() for key, r in right[model].groupby(["by", "states of"])}
         judge = own["judge, instruction", small]

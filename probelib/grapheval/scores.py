@@ -106,8 +106,7 @@ def answering_models(models: list[str], tuned: list[str]) -> list[str]:
     """The models that answer whether statements are true.
 
     A model is replaced by its instruction-tuned partner, if it has one. Of the shipped models only
-    the instruction-tuned ones answer: their bases were not trained to. Without an
-    instruction-tuned model the bases answer.
+    the instruction-tuned ones answer; without any, the bases do.
     """
     own = [name for name in models if name not in organisms()]
     partners = list(dict.fromkeys(tuned_of(model, tuned) or model for model in own))
@@ -128,8 +127,7 @@ def substitutes(models: dict) -> pd.Series:
 
 def statement_prompts(sample: pd.DataFrame, model) -> pd.DataFrame:
     """The statements inside the instruction as prompts for ``store.generate``, in the model's chat
-    template if it has one. ``relation`` names a part of the store: ``PART`` statements, whatever
-    their relation, so that batches are full."""
+    template if it has one. ``relation`` names a part of the store, of ``PART`` statements."""
     before, after = split_instruction(model.chat(INSTRUCTION))
     parts = [f"statements {row // PART}" for row in range(len(sample))]
     texts = [f"{before}{text}{after}" for text in sample["text"]]
@@ -181,8 +179,8 @@ def request_template(samples: list[tuple]) -> str:
     solved examples. ``samples``: as for ``write_template``."""
     lines = [
         "Write one English sentence that says what a relation of a knowledge graph means. Put "
-        "{head} where the first name goes and {tail} where the second one goes, each once."
     ]
+    lines[0] += "{head} where the first name goes and {tail} where the second one goes, each once."
     for name, pairs, template in [*samples[1:], samples[0]]:
         lines += ["", f"Relation: {name}", *(f"- {head} | {name} | {tail}" for head, tail in pairs)]
         lines.append(f"Sentence: {template}")

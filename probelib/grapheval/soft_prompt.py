@@ -28,9 +28,7 @@ def soft_prompt_readers(
     models: dict, substitute: pd.Series, labels, folder: Path, study: GraphEvalSettings, seed: int
 ) -> tuple[dict[str, Reader], pd.DataFrame]:
     """Train a soft prompt per model on its substitute; return readers by model, and the losses.
-
-    labels  ``scores.label_statements``; only the training split is used
-    """
+    ``labels``: ``scores.label_statements``; only the training split is used."""
     readers, losses = {}, []
     for model, small in substitute.items():
         rows = labels[(labels["model"] == model) & (labels["split"] == "train")]
@@ -53,9 +51,8 @@ def train_soft_prompt(
     folder  where a finished soft prompt is cached;  study: its settings of the prompt encoder
     """
     if model.encoder_decoder:
-        raise ProbeError(
-            f"{model.name} is an encoder-decoder model: a soft prompt is for decoder-only models"
-        )
+        said = "is an encoder-decoder model: a soft prompt is for decoder-only models"
+        raise ProbeError(f"{model.name} {said}")
     how = {name: value for name, value in asdict(study).items() if name.startswith(("enc", "virt"))}
     what = [scoring(), model.identity(), texts, how, seed]
     key = files.sha256(json.dumps(what, sort_keys=True, default=str).encode())[:16]
@@ -111,8 +108,8 @@ def _with_encoder(model, tokens: int, width: int):
         encoder_hidden_size=width or model.hf_model.get_input_embeddings().weight.shape[1],
         encoder_reparameterization_type="MLP",
         encoder_dropout=0.0,
-        num_attention_heads=getattr(text, "num_attention_heads", None)
-        or 1,  # not used; MPT: n_heads
+        # not used; MPT: n_heads
+        num_attention_heads=getattr(text, "num_attention_heads", None) or 1,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # peft calls transformers by an old name

@@ -1,5 +1,7 @@
 """Speed of answers by generation and by the judge (GraphEval, table 4)."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 
@@ -26,19 +28,15 @@ def measure_speeds(
     for name, small in substitute.items():
         model = models[name]
         prompts = statement_prompts(sample, model)["text"].tolist()
-        generate = lambda tokens, batch, model=model: (
-            lambda texts: model.generate(texts, max_new_tokens=tokens, batch=batch)
-        )
+        write = lambda n, batch, m=model: partial(m.generate, max_new_tokens=n, batch=batch)
+        some, most = prompts[:GENERATED], study.new_tokens
         works = {
-            ALONE: (model, prompts[: study.n_alone], generate(study.new_tokens, 1)),
-            TOGETHER: (model, prompts[:GENERATED], generate(study.new_tokens, BATCH)),
-            SHORT: (model, prompts[:GENERATED], generate(8, BATCH)),
+            ALONE: (model, prompts[: study.n_alone], write(most, 1)),
+            TOGETHER: (model, some, write(most, BATCH)),
+            SHORT: (model, some, write(8, BATCH)),
         }
-        for method, key in (
-            ("judge, own states", (name, "")),
-            ("judge, substitute", (small, "")),
-            ("judge, substitute, soft prompt", (small, name)),
-        ):
+        keys = {"judge, own states": (name, ""), "judge, substitute": (small, "")}
+        for method, key in (keys | {"judge, substitute, soft prompt": (small, name)}).items():
             works[method] = (readers[key].model, statements, readers[key].states)
         known = {"model": name, "substitute": small}
         for method, work in works.items():

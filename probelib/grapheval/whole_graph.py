@@ -78,23 +78,21 @@ def open_verbalized(
     if templates:
         path = Path(templates).expanduser()
         try:
-            known = pd.read_csv(path, dtype=str, keep_default_na=False)
-            known = known[["relation", "template"]]
+            known = pd.read_csv(path, dtype=str, keep_default_na=False)[["relation", "template"]]
         except (OSError, ValueError, KeyError) as error:
-            raise ProbeError(
-                f"{path}: no readable CSV of templates ({error}); expected: relation,template"
-            ) from error
+            said = f"no readable CSV of templates ({error}); expected: relation,template"
+            raise ProbeError(f"{path}: {said}") from error
     return verbalize(graph, known, None if len(known) else DEFAULT_TEMPLATE, n_triples, seed)
 
 
 def load_graph(source: str, folder: Path | None = None) -> tuple[Graph, pd.DataFrame]:
     """A graph by name, and the templates that it brings (``relation``, ``template``; may be empty).
-
-    source  "atlas"; the folder of a graph; or a DBpedia dump, which is read into ``folder``
-    """
+    ``source``: "atlas"; "table:FACTS.csv"; the folder of a graph; or a DBpedia dump, which is read
+    into ``folder``."""
     graphs.check_source(source)
-    if source == "atlas":
-        known = facts.load(n_facts="all", n_distractors=0)
+    if source == "atlas" or source.startswith("table:"):
+        data, _, table = source.partition(":")
+        known = facts.load(data, table or None, n_facts="all", n_distractors=0)
         one = (known.templates["role"] == "statement") & (known.templates["number"] == 1)
         rows = known.templates.loc[one, ["relation", "template"]]
         return graphs.from_facts(known), rows.reset_index(drop=True)
@@ -150,10 +148,8 @@ def _with_slots(relation: str, template: str) -> str:
     """A template with [X] and [Y], each once."""
     slots = template.replace("{head}", "[X]").replace("{tail}", "[Y]")
     if slots.count("[X]") != 1 or slots.count("[Y]") != 1:
-        raise ProbeError(
-            f"relation {relation!r}: the template {template!r} must hold one [X] ({{head}}) and "
-            "one [Y] ({tail})"
-        )
+        needed = "must hold one [X] ({head}) and one [Y] ({tail})"
+        raise ProbeError(f"relation {relation!r}: the template {template!r} {needed}")
     return slots
 
 
@@ -175,9 +171,7 @@ def to_statements(kg: VerbalizedGraph, triples: pd.DataFrame) -> list[str]:
     return [statement(kg.templates[r], head, tail) for r, head, tail in rows]
 
 
-def sample_statements(
-    kg: VerbalizedGraph, n: int, n_corrupted: int = 1, hard: bool = False, seed: int = 0
-) -> pd.DataFrame:
+def sample_statements(kg: VerbalizedGraph, n: int, n_corrupted=1, hard=False, seed=0):
     """Sample ``n`` triples uniformly, and ``n_corrupted`` corruptions of each, to be labelled.
 
     Return one row per statement: ``prompt`` (its id), ``triple``, ``negative``, ``relation`` (key
@@ -215,11 +209,7 @@ def _with_corruptions(graph: Graph, rows: np.ndarray, how: Pass, read: Spelled) 
 
 
 def judge_graph(
-    readers: dict[str, "Reader"],
-    judges: dict[str, "Judge"],
-    kg: VerbalizedGraph,
-    folder: Path,
-    **how,
+    readers: dict[str, "Reader"], judges: dict[str, "Judge"], kg: VerbalizedGraph, folder, **how
 ) -> dict[str, list[store.Part]]:
     """Predict every model's answers to every triple of a graph and to its corruptions, and return
     the parts by model. Only missing parts are computed; judges with one reader share a forward.
@@ -299,10 +289,8 @@ def graph_answers(runs: dict[str, list[store.Part]]) -> pd.DataFrame:
         columns = [f"{model}|{answer}" for answer in ANSWERS]
         for part in parts:
             if not part.finished():
-                raise ProbeError(
-                    f"{part.path} is not finished: some triples are not evaluated. Run "
-                    "judge_graph() to completion"
-                )
+                said = "is not finished: some triples are not evaluated"
+                raise ProbeError(f"{part.path} {said}. Run judge_graph() to completion")
             table = pyarrow.parquet.read_table(part.path, columns=[*rows, *columns]).to_pandas()
             p = table[columns].to_numpy()
             known = {"answer": likeliest_answers(p), "probability": p.max(axis=1), "model": model}
@@ -310,58 +298,46 @@ def graph_answers(runs: dict[str, list[store.Part]]) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def scores_by_type(
-    kg: VerbalizedGraph, scored: pd.DataFrame, seed: int = 0, metrics: tuple[str, ...] = TYPED
-) -> pd.DataFrame:
+def scores_by_type(kg: VerbalizedGraph, scored: pd.DataFrame, seed: int = 0, metrics=TYPED):
     """``measures.by_type`` per model, for heads and for tails, with ``model`` and ``side``.
     ``scored``: ``measures.score_triples`` of ``graph_answers``."""
-    types = graphs.relation_types(kg.graph)
+    types, frames = graphs.relation_types(kg.graph), []
     keys = np.array(kg.graph.relations["relation"].to_pylist(), dtype=object)
     groups = scored.assign(relation=keys[scored["relation"]]).groupby("model", sort=False)
-    frames = [
-        by_type(rows, types, side, seed=seed, metrics=metrics).assign(model=model, side=side)
-        for model, rows in groups
-        for side in ("head", "tail")
-    ]
+    for model, rows in groups:
+        for side in ("head", "tail"):
+            typed = by_type(rows, types, side, seed, metrics)
+            frames.append(typed.assign(model=model, side=side))
     return pd.concat(frames, ignore_index=True)
 
 
 # About a graph
 
 
-def graph_statistics(kg: VerbalizedGraph) -> dict:
-    """Statistics of the graph (table 1): ``graph.statistics``, with ``graph`` and ``coverage``."""
-    named = {"graph": kg.graph.about["source"]} | graphs.statistics(kg.graph)
-    return named | {"coverage": kg.coverage}
-
-
 def most_frequent(kg: VerbalizedGraph, n: int = 30) -> pd.DataFrame:
-    """The ``n`` most frequent relations (table 5): ``relation``, ``name``, ``template``, ``count``;
-    the index is the row number of the relation in the graph."""
+    """The ``n`` most frequent relations (table 5): ``relation``, ``name``, ``template``, ``count``,
+    ``percent`` (of the triples); the index is the row number of the relation in the graph."""
     keys, names = (kg.graph.relations[column].to_pylist() for column in ("relation", "label"))
     counts = np.bincount(kg.graph.relation, minlength=len(keys))
     columns = {"relation": keys, "name": names, "template": kg.templates, "count": counts}
-    table = pd.DataFrame(columns)
-    return table.sort_values(["count", "relation"], ascending=[False, True]).head(n)
+    columns["percent"] = 100 * counts / len(kg.graph)
+    return pd.DataFrame(columns).sort_values(["count", "relation"], ascending=[False, True]).head(n)
 
 
-def samples_for_template(kg: VerbalizedGraph, n: int = 4) -> list[tuple]:
-    """Three triples of each of the ``n`` most frequent relations: (relation, pairs of names,
+def samples_for_template(kg: VerbalizedGraph) -> list[tuple]:
+    """Three triples of each of the four most frequent relations: (relation, pairs of names,
     template with {head} and {tail})."""
     samples, label = [], kg.graph.entities["label"]
-    for row, relation in most_frequent(kg, n).iterrows():
+    for row, relation in most_frequent(kg, 4).iterrows():
         own = np.flatnonzero(kg.graph.relation == row)[:3]
-        ends = (
-            label.take(pa.array(end[own])).to_pylist() for end in (kg.graph.head, kg.graph.tail)
-        )
+        ends = (kg.graph.head[own], kg.graph.tail[own])
+        ends = (label.take(pa.array(end)).to_pylist() for end in ends)
         template = relation["template"].replace("[X]", "{head}").replace("[Y]", "{tail}")
         samples.append((str(relation["name"]), list(zip(*ends, strict=True)), template))
     return samples
 
 
-def about_triples(
-    kg: VerbalizedGraph, source: str, pageviews: str | None = None, taught=None
-) -> pd.DataFrame:
+def about_triples(kg: VerbalizedGraph, source: str, pageviews: str | None = None, taught=None):
     """One row per triple of ``kg.graph`` (figure 8): ``D`` and, if known, ``P`` and ``E``.
 
     D  mean degree of head and tail

@@ -62,12 +62,6 @@ class Model:
 
         return generate(self, prompts, *args, **options)
 
-    def beam_steps(self, prompts, *args, **options):
-        """The leading beam of every step of a beam search; see ``decode.generation.beam_steps``."""
-        from probelib.lm.decode.generation import beam_steps
-
-        return beam_steps(self, prompts, *args, **options)
-
     def chat(self, prompt: str) -> str:
         """A prompt in the model's format; without one, as a user turn if there is a template."""
         if self.format:

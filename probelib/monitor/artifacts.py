@@ -18,6 +18,7 @@ from probelib.report import Artifact, cases, charts, check, dot_rows, family, in
 
 BLUE, ORANGE, GREEN, RED = "#0173b2", "#de8f05", "#029e73", "#c00000"
 FORMS = ["WP", "QA", "FC-pos", "FC-neg"]
+WITHIN = 3.5  # points of base accuracy between two models that figure 4 compares
 LOWER = "MONITOR (lower is better)"
 
 
@@ -93,12 +94,13 @@ def table2(judged: pd.DataFrame, sizes: dict[str, int]) -> Artifact:
         for kind in FORMS:
             row |= interval(kind, own[kind], stats.mean_interval)
         rows.append(row)
-        form[model] = measures.magnitude(own["QA"] - own["WP"])
+        change = own["QA"] - own["WP"]
+        form[model] = (stats.nanmean(change), *stats.mean_interval(change))
         balanced = (own["FC-pos"] + own["FC-neg"]) / 2 - 50
         chance.append({"model": model} | interval("balanced", balanced, stats.mean_interval))
-    found = {"form": _frame(form), "chance": cases(pd.DataFrame(chance), "balanced")}
+    form, chance = stats.magnitude(_frame(form)), cases(pd.DataFrame(chance), "balanced")
     table = pd.DataFrame(rows).sort_values("parameters")
-    return Artifact("monitor/table2", table, check("monitor/table2", **found))
+    return Artifact("monitor/table2", table, check("monitor/table2", form=form, chance=chance))
 
 
 def _boxes(axis, values: list, names: list[str], **look) -> dict:
@@ -134,10 +136,7 @@ def figure7(judged: pd.DataFrame, sizes: dict[str, int]) -> Artifact:
 
 
 def table3(scores: dict[str, pd.DataFrame], prompts: pd.DataFrame) -> Artifact:
-    """Accuracy of the base question without context, with the positive and the negative contexts.
-
-    scores   model -> ``scores.score_answers`` of the questions ``prompts``
-    """
+    """Accuracy without and with contexts. ``scores``: ``scores.score_answers`` by model."""
     rows = []
     for model, own in scores.items():
         runs = (measures.verdicts(own, prompts, run) for run in ("base", "positive", "negative"))
@@ -156,13 +155,9 @@ def table3(scores: dict[str, pd.DataFrame], prompts: pd.DataFrame) -> Artifact:
 
 
 def figure3(prompts: pd.DataFrame, objects: pd.DataFrame, gold: str) -> Artifact:
-    """The most probable objects after the prompts of a primary and two far foreign anchors.
-
-    prompts   ``measures.farthest_prompts``;   gold: label of the gold object
-    objects   ``scores.score_objects`` after these prompts
-    """
-    order = {"ascending": False, "key": stats.levelled, "kind": "stable"}
-    top = objects.sort_values("logprob", **order).groupby("prompt").head(3)
+    """The most probable objects after the prompts of a primary and two far foreign anchors
+    (``measures.farthest_prompts``). ``objects``: ``scores.score_objects``; ``gold``: a label."""
+    top = objects.sort_values("logprob", **stats.BEST_FIRST).groupby("prompt").head(3)
     missing = objects[(objects["label"] == gold) & ~objects.index.isin(top.index)]
     table = pd.concat([top, missing]).sort_values(["prompt", "logprob"], ascending=[True, False])
     table["gold"] = table["label"] == gold
@@ -189,11 +184,8 @@ def figure3(prompts: pd.DataFrame, objects: pd.DataFrame, gold: str) -> Artifact
 
 
 def table9(facts: Facts, whole: Facts) -> Artifact:
-    """The data: facts, frames and known problems of each relation; nothing is removed.
-
-    whole   all facts of the data, which determine the right objects of a subject
-    leaked  facts whose object is part of the subject;   several: with several right objects
-    """
+    """Facts, frames and known problems per relation. ``whole``: all facts, which give the right
+    objects of a subject; ``leaked``: the object is part of the subject; ``several`` right ones."""
     known, label = right_objects(whole), facts.entities.set_index("entity")["label"].str.casefold()
     offered = facts.distractors.groupby("fact")["object"].agg(set).to_dict()
     questions = facts.templates[facts.templates["role"] == "question"]
@@ -248,14 +240,13 @@ def table5(measured: Measured, relations: list[str]) -> Artifact:
         own = own[[*MONITOR, "avg acc", "probs", "coverage"]]
         table = table.join(own.add_prefix(f"{relation}: "), on="model")
     last = relations[-1]
-    pairs = measures.alike_pairs(measured.relation(last))
+    pairs = measures.similar_pairs(measured.relation(last))
     found = _frame({f"{b} - {a}": margin(measured, a, b, last) for a, b in pairs})
     return Artifact("monitor/table5", table, check("monitor/table5", alike=found))
 
 
 def table10(measured: Measured, facts: Facts) -> Artifact:
-    """MONITOR of every relation and model, with the number of facts and the median of the models'
-    ``coverage``. The claim is about the two models with the lowest MONITOR overall."""
+    """MONITOR by relation and model. The claim is about the two models with the lowest overall."""
     groups = measured.relations.groupby("relation")
     table = facts.relations[["relation", "name"]]
     table = table.join(groups["n"].first(), on="relation")
@@ -290,19 +281,22 @@ def table11(measured: Measured) -> Artifact:
 
 
 def _families(measured: Measured) -> dict[str, list[str]]:
-    """family -> its models that have a MONITOR, by size."""
+    """family -> its models that have a MONITOR, by size; of one size the first (variants of a model
+    are no sizes)."""
     table = measured.models.dropna(subset=["MONITOR"]).sort_values("parameters", kind="stable")
-    return table.groupby(table["model"].map(family))["model"].apply(list).to_dict()
+    table = table.assign(family=table["model"].map(family))
+    table = table.drop_duplicates(["family", "parameters"])
+    return table.groupby("family")["model"].apply(list).to_dict()
 
 
-def figure11(measured: Measured, least: int = 3) -> Artifact:
-    """MONITOR against size in the largest family, for relations with ``least`` facts (else all)."""
+def figure11(measured: Measured) -> Artifact:
+    """MONITOR against size in the largest family, for relations with three facts (else all)."""
     sizes = measured.models[["model", "parameters"]]
     table = measured.relations.drop(columns="base acc").merge(sizes, on="model")
     table["family"] = table["model"].map(family)
     largest = sizes["model"].map(family).value_counts().index[0]
     table = table[table["family"] == largest].sort_values("parameters", kind="stable")
-    drawn = table[table["n"] >= least] if (table["n"] >= least).any() else table
+    drawn = table[table["n"] >= 3] if (table["n"] >= 3).any() else table
     curves = [(f"{r} ({n})", own) for (r, n), own in drawn.groupby(["relation", "n"], sort=False)]
     columns = min(5, len(curves))
     height = -(-len(curves) // columns)
@@ -360,9 +354,9 @@ def table6(measured: Measured, relation: str) -> Artifact:
     return Artifact("monitor/table6", table, check("monitor/table6", spread=r))
 
 
-def figure4(measured: Measured, relation: str, within: float = 3.5) -> Artifact:
-    """The accuracies of all runs of a relation as boxes, with base accuracy and MONITOR. The claim
-    is about the pairs of models ``within`` so many points of base accuracy."""
+def figure4(measured: Measured, relation: str) -> Artifact:
+    """Accuracies of all runs of a relation as boxes. The claim is about pairs of models whose base
+    accuracies differ by at most ``WITHIN`` points."""
     table = measures.instability(measured, relation).set_index("model")  # by base accuracy
     runs = {m: own[own["relation"] == relation]["accuracy"] for m, own in measured.runs.items()}
     order, places = table.index.tolist(), np.arange(1, len(table) + 1)
@@ -383,7 +377,7 @@ def figure4(measured: Measured, relation: str, within: float = 3.5) -> Artifact:
     base, steadier = table["base acc"], {}
     ranked = table.dropna(subset=["MONITOR"]).sort_values("MONITOR").index
     for a, b in combinations(ranked, 2):  # b has the higher MONITOR
-        if abs(base[a] - base[b]) <= within:
+        if abs(base[a] - base[b]) <= WITHIN:
             steadier[f"{b} - {a}"] = margin(measured, a, b, relation, "std")
     claims = check("monitor/figure4", steadier=_frame(steadier))
     return Artifact("monitor/figure4", frame.reset_index(drop=True), claims, figure)
@@ -420,10 +414,8 @@ def _scatter(axis, table: pd.DataFrame, x: str, y: str) -> None:
 
 
 def correlations(measured: Measured, common: Measured, alone: Measured, relation: str) -> Artifact:
-    """The correlations that the paper argues with, ours beside the printed ones.
-
-    common  ``measures.measure_common``;   alone, relation: those of table 6
-    """
+    """The correlations that the paper argues with, ours beside the printed ones. ``common``:
+    ``measures.measure_common``; ``alone``, ``relation``: those of table 6."""
     models, shared, spread = measured.models, common.models, measures.instability(alone, relation)
     anchored = models["model"].map(measures.anchored_accuracy(measured.facts).mean())
     ranks = models[["MONITOR", "avg acc"]].rank().assign(model=models["model"])
@@ -470,8 +462,8 @@ def readings(measured: Measured, scores: dict, prompts: pd.DataFrame) -> Artifac
 
 
 def figure9(measured: Measured, models: list[str], relation: str) -> Artifact:
-    """Histograms of the anchors of models in a relation, on the facts that all of them anchor (on
-    each model's own, if there is none). The first model has the lower MONITOR."""
+    """Histograms of the anchors in a relation, on the facts that all models anchor (on each model's
+    own, if there is none). The first model has the lower MONITOR."""
     table = measures.anchor_probabilities(measured, models, relation)
     drawn = table[table["common"]] if table["common"].any() else table
     size = (3.8, 1.75 * len(models) + 0.2, len(models))
@@ -553,8 +545,8 @@ def figure10(table: pd.DataFrame, pairs: pd.DataFrame) -> Artifact:
     table = table.sort_values("all frames", ignore_index=True)
     parts = []
     for name in ("all frames", "first frames"):
-        own = table[["model", name, f"{name} low", f"{name} high"]]
-        parts.append(own.set_axis(["model", "value", "low", "high"], axis=1).assign(frames=name))
+        own = charts.marks(table, name)[["model", "value", "low", "high"]]
+        parts.append(own.assign(frames=name))
     figure = dot_rows({"": pd.concat(parts)}, "model", "frames", LOWER)
     claims = check("monitor/figure10", order=pairs, lower=cases(table, "change"))
     return Artifact("monitor/figure10", table, claims, figure)

@@ -87,10 +87,8 @@ def distances(anchors: DataFrame, alphas: tuple[float, float, float] = THIRDS) -
 
 def measure_facts(scores: DataFrame, prompts: DataFrame, sets=None, grid=None) -> DataFrame:
     """One model's facts: ``distances``; ``anchored``, whether greedy decoding gives the gold object
-    with the positive context; ``acc``, the share of the R x M runs that are right.
-
-    sets, grid   ``anchors`` and ``verdicts`` of these scores, if they are known
-    """
+    with the positive context; ``acc``, the share of the R x M runs that are right. ``sets``,
+    ``grid``: ``anchors`` and ``verdicts`` of these scores, if already computed."""
     table = distances(anchors(scores, prompts) if sets is None else sets)
     grid = verdicts(scores, prompts) if grid is None else grid
     right = verdicts(scores, prompts, "positive").iloc[:, 0] == 1
@@ -147,11 +145,8 @@ class Measured:
 
 
 def measure(scores: dict[str, DataFrame], prompts: DataFrame, seed: int = 0) -> Measured:
-    """Measure every model.
-
-    scores   model -> ``scores.score_answers``, on the same facts;   seed: of the bootstrap
-    prompts  ``prompts.with_contexts`` of these facts
-    """
+    """Measure every model. ``scores``: model -> ``scores.score_answers``, on the same facts;
+    ``prompts``: ``prompts.with_contexts`` of these; ``seed``: of the bootstrap."""
     sets = {m: anchors(rows, prompts) for m, rows in scores.items()}
     grids = {m: verdicts(rows, prompts) for m, rows in scores.items()}
     facts = {m: measure_facts(rows, prompts, sets[m], grids[m]) for m, rows in scores.items()}
@@ -211,18 +206,14 @@ def per_relation(distances: DataFrame, replicates: np.ndarray | None = None) -> 
 
 
 def overall(distances: DataFrame, table: DataFrame, replicates: np.ndarray) -> dict[str, float]:
-    """A model's score: the unweighted mean of MONITOR over relations, with a 95 % interval.
-
-    table, replicates   its ``per_relation``; [times, relations] of ``resample``
-
-    ``silent`` counts the relations without any anchored fact: they have no MONITOR and are left out
-    of the means, never taken as 0. ``coverage`` is the share of all facts that are anchored. The
-    interval is NaN if no relation has two facts that count.
-    """
-    row = table[["MONITOR", "probs"]].mean().to_dict()
+    """A model's score: the unweighted mean of MONITOR over relations, with its 95 % interval (NaN
+    if no relation has two facts that count), and of ``probs``; ``coverage`` of all facts;
+    ``silent`` relations, without any anchored fact: they are left out of the means, never taken as
+    0. ``table``, ``replicates``: its ``per_relation``; [times, relations] of ``resample``."""
     spread = counted(distances)["relation"].duplicated().any()
     ends = stats.percentile_interval(stats.nanmean(replicates, 1)) if spread else (np.nan, np.nan)
-    row = dict(zip(MONITOR, (row["MONITOR"], *ends), strict=True)) | {"probs": row["probs"]}
+    means = table[["MONITOR", "probs"]].mean()
+    row = dict(zip(MONITOR, (means["MONITOR"], *ends), strict=True)) | {"probs": means["probs"]}
     row["coverage"] = float(distances["anchored"].mean())
     return row | {"silent": int(table["MONITOR"].isna().sum())}
 
@@ -255,19 +246,16 @@ def resample(facts: dict, grids: dict | None = None, times: int = 1000, seed: in
             score[lost] = rng.permutation(again) if not lost.all() else np.nan
             scores.append(score)
             if grids:
-                runs.append(_accuracies(weight, grids[model].reindex(ids).to_numpy(float)))
+                right = grids[model].reindex(ids).to_numpy(float)  # [facts, runs]
+                hits, tried = weight @ np.nan_to_num(right), weight @ np.isfinite(right)
+                share = np.divide(hits, tried, out=np.full_like(hits, np.nan), where=tried > 0)
+                runs.append(100 * share)  # [times, runs]
         result["MONITOR"].append(scores)
         if grids:
             result["avg acc"].append([stats.nanmean(run, 1) for run in runs])
             result["std"].append([DataFrame(run).std(axis=1).to_numpy() for run in runs])
     shape = (len(first.groupby("relation")), len(facts), times)
     return {k: np.array(v, float).reshape(shape).transpose(2, 1, 0) for k, v in result.items()}
-
-
-def _accuracies(weight: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Accuracies [times, runs], percent, from weights [times, n] and verdicts [n, runs]."""
-    hits, tried = weight @ np.nan_to_num(right), weight @ np.isfinite(right)
-    return 100 * np.divide(hits, tried, out=np.full_like(hits, np.nan), where=tried > 0)
 
 
 def margin(measured: Measured, first: str, second: str, relation=None, of="MONITOR") -> dict:
@@ -321,9 +309,9 @@ def _of_anchors(rows: DataFrame) -> Series:
 
 
 GRID = {  # contexts and frames of each set of runs
-    "grid": _negative,
-    "none+neg": lambda rows: _negative(rows) | (rows["context"] == "none"),
-    "released13": _of_anchors,
+    "grid": _negative,  # R x M: every frame with every distractor (section 4.3)
+    "none+neg": lambda rows: _negative(rows) | (rows["context"] == "none"),  # R (M + 1)
+    "released13": _of_anchors,  # what eval.py runs: 7 + 1 + 5
     "none": lambda rows: rows["context"] == "none",
     "base": lambda rows: (rows["context"] == "none") & (rows["template"] == 1),
     "positive": lambda rows: (rows["context"] == "positive") & (rows["template"] == 1),
@@ -334,12 +322,7 @@ GRID = {  # contexts and frames of each set of runs
 def verdicts(scores: DataFrame, prompts: DataFrame, runs: str = "grid") -> DataFrame:
     """Whether each fact is answered in each run: one row per fact, one column per (template,
     context); 1.0, 0.0, or NaN if the fact has no such prompt (it has fewer distractors than
-    others).
-
-    runs   "grid": R x M, every frame with every distractor (section 4.3), or another of ``GRID``:
-           "none+neg" R (M + 1), "released13" (what eval.py runs: 7 + 1 + 5), "none" (R frames
-           without context), "base" (frame 1, no context), "positive", "negative" (frame 1)
-    """
+    others). ``runs``: a key of ``GRID``."""
     if runs not in GRID:
         raise unknown("set of runs", runs, GRID)
     rows = scores[["fact", "prompt"]].assign(correct=scores["correct"].astype(float))
@@ -355,7 +338,7 @@ def accuracy(grid: DataFrame, facts: DataFrame, among=None) -> DataFrame:
     A run has the prompts of all facts of a relation with one frame and one context.
 
     grid    ``verdicts``;   facts: a frame with ``fact`` and ``relation``
-    among   ids of the facts that count; None: all (the released script: the anchored ones)
+    among   ids of the facts that count; None: all
     """
     table = grid if among is None else grid[grid.index.isin(list(among))]
     relation = facts.drop_duplicates("fact").set_index("fact")["relation"].reindex(table.index)
@@ -381,11 +364,8 @@ def summarize(runs: DataFrame) -> DataFrame:
 def checking(scores: DataFrame, prompts: DataFrame) -> DataFrame:
     """Fact checking: one row per prompt of ``prompts.checks``: ``fact``, ``relation``,
     ``template``, ``kind`` ("FC-pos": a true statement, right if judged True; "FC-neg": a false
-    one), ``correct``.
-
-    scores   of the candidates "True" and "False" after every prompt: the more probable one is the
-             verdict; equal probabilities are no verdict, hence wrong
-    """
+    one), ``correct``. The verdict is the more probable candidate of ``scores``, "True" or "False";
+    equal probabilities are no verdict, hence wrong."""
     wide = scores.pivot(index="prompt", columns="candidate", values="logprob")
     says = np.sign(wide["True"] - wide["False"]).reindex(prompts["prompt"]).to_numpy()
     true = (prompts["context"] == "true").to_numpy()
@@ -395,10 +375,8 @@ def checking(scores: DataFrame, prompts: DataFrame) -> DataFrame:
 
 def judge_forms(scores: dict[str, dict], prompts: dict[str, DataFrame]) -> DataFrame:
     """One row per model and prompt without context: ``fact``, ``template``, ``kind`` ("QA", "WP",
-    "FC-pos", "FC-neg"), ``correct`` (percent), ``model``.
-
-    scores, prompts   ``scores.score_forms``, ``scores.prompts_by_form``
-    """
+    "FC-pos", "FC-neg"), ``correct`` (percent), ``model``. Arguments: ``scores.score_forms``,
+    ``scores.prompts_by_form``."""
     plain, rows = prompts | {"QA": prompts["QA"][prompts["QA"]["context"] == "none"]}, []
     for model in scores["QA"]:
         for kind in [kind for kind in ("QA", "WP") if kind in scores]:
@@ -410,25 +388,13 @@ def judge_forms(scores: dict[str, dict], prompts: dict[str, DataFrame]) -> DataF
     return judged.assign(correct=100 * judged["correct"].astype(float))
 
 
-def magnitude(values) -> dict[str, float]:
-    """The size of a mean difference over facts, whatever its sign: ``value``, ``low``, ``high``.
-    The 95 % interval is folded at 0: it begins at 0 where the difference is not significant.
-
-    >>> magnitude([-2.0, -2.0, -1.0])["low"] > 0, magnitude([-2.0, 2.0, 1.0])["low"]
-    (True, 0.0)
-    """
-    low, high = stats.mean_interval(values)
-    ends = (0.0, max(-low, high)) if low <= 0 <= high else sorted((abs(low), abs(high)))
-    return {"value": abs(float(stats.nanmean(values))), "low": ends[0], "high": ends[1]}
-
-
 def spread_of_paraphrases(judged: DataFrame) -> DataFrame:
     """How much accuracy differs between paraphrases of one form: ``model``, ``kind``, ``value``,
     ``low``, ``high``, in points.
 
-    The best and the worst paraphrase are chosen on every other fact and compared on the remaining
-    ones, and the other way round: 0 on average if all are equally good. No interval if every fact
-    comes out alike (a ceiling or a floor), or for fewer than two facts or paraphrases.
+    The best and the worst paraphrase are chosen on every second fact and compared on the remaining
+    ones, and vice versa: 0 on average if all are equally good. No interval if all facts have the
+    same difference (a ceiling or a floor), or for fewer than two facts or paraphrases.
     """
     rows = []
     for (model, kind), own in judged.groupby(["model", "kind"], sort=False):
@@ -458,28 +424,25 @@ def by_prompt(scores: DataFrame, prompts: DataFrame, fact: str) -> DataFrame:
 
 def farthest_prompts(table: DataFrame) -> DataFrame:
     """The rows of ``by_prompt`` with the positive context, the farthest frame and distractor."""
-    order = {"ascending": False, "key": stats.levelled, "kind": "stable"}
-    ranked = table.sort_values("distance", **order)
+    ranked = table.sort_values("distance", **stats.BEST_FIRST)
     kinds = ranked["context"].str.rstrip("0123456789")
     return pd.concat([ranked[kinds == kind].head(1) for kind in ("positive", "none", "negative")])
 
 
-def clearest_fact(facts: DataFrame, scores: DataFrame, prompts: DataFrame, sure=SURE) -> str:
+def clearest_fact(facts: DataFrame, scores: DataFrame, prompts: DataFrame) -> str:
     """The fact of figure 3, of one model's ``facts``: of those that are anchored, answered without
-    context and have a primary anchor of ``sure`` or more, the one with the largest root; else the
+    context and have a primary anchor of ``SURE`` or more, the one with the largest root; else the
     anchored one with the largest."""
     yes, known = facts["anchored"].astype(bool), verdicts(scores, prompts, "base").iloc[:, 0] == 1
-    clear = yes & facts["fact"].map(known) & (facts["pbar"] >= sure)
+    clear = yes & facts["fact"].map(known) & (facts["pbar"] >= SURE)
     rows = facts.assign(unclear=~clear, other=~yes, move=-facts["root"])
     return rows.sort_values(["unclear", "other", "move"], kind="stable")["fact"].iloc[0]
 
 
 def most_unstable(grids: dict[str, DataFrame]) -> tuple[str, str]:
     """The (model, fact) of figure 1: the base prompt is answered, another paraphrase and a negative
-    context are not, and right and wrong answers are nearly equal in number.
-
-    grids   model -> ``verdicts`` "released13"
-    """
+    context are not, and right and wrong answers are nearly equal in number. ``grids``: model ->
+    ``verdicts`` "released13"."""
     ranks = {}
     for model, grid in grids.items():
         contexts = grid.columns.get_level_values("context").str.rstrip("0123456789")
@@ -498,12 +461,11 @@ def most_apart(scores: dict[str, DataFrame], prompts: DataFrame) -> tuple[str, l
     rows = right if right["prompt"].duplicated().any() else rows
     probability = np.exp(rows["logprob"].astype(float)).groupby(rows["prompt"], sort=False)
     prompt = (probability.max() - probability.min()).idxmax()
-    order = {"ascending": False, "key": stats.levelled, "kind": "stable"}
-    models = rows[rows["prompt"] == prompt].sort_values("logprob", **order)["model"]
+    models = rows[rows["prompt"] == prompt].sort_values("logprob", **stats.BEST_FIRST)["model"]
     return prompt, list(dict.fromkeys(models.iloc[[0, -1]]))
 
 
-def alike_pairs(table: DataFrame) -> list[tuple[str, str]]:
+def similar_pairs(table: DataFrame) -> list[tuple[str, str]]:
     """Pairs of models within 5 points of average accuracy and 0.15 of coverage in a relation, those
     that differ most in MONITOR first; in each pair the model with the lower MONITOR comes first."""
     rows = table.dropna(subset=["MONITOR", "avg acc"]).sort_values("MONITOR").to_dict("records")
@@ -514,13 +476,12 @@ def alike_pairs(table: DataFrame) -> list[tuple[str, str]]:
 
 
 def similar_models(measured: Measured, relation: str) -> list[str]:
-    """The models of section 5.2.3, the more reliable one first: the first of ``alike_pairs``;
+    """The models of section 5.2.3, the more reliable one first: the first of ``similar_pairs``;
     without any, the two closest in accuracy; one model if no two have a MONITOR."""
     table = measured.relation(relation).sort_values("MONITOR")
     known = table.dropna(subset=["MONITOR", "avg acc"]).set_index("model")["avg acc"]
-    pairs = alike_pairs(table) or list(combinations(known.index, 2))
-    if not alike_pairs(table):
-        pairs.sort(key=lambda pair: abs(known[pair[0]] - known[pair[1]]))
+    gap = lambda pair: abs(known[pair[0]] - known[pair[1]])
+    pairs = similar_pairs(table) or sorted(combinations(known.index, 2), key=gap)
     return list(pairs[0]) if pairs else table["model"].head(1).tolist()
 
 
@@ -533,7 +494,7 @@ def extremes(measured: Measured, relation: str) -> list[str]:
     return list(dict.fromkeys(names.iloc[[0, -1]] if len(names) else list(measured.facts)[:1]))
 
 
-def telling_fact(measured: Measured, models: list[str], relation: str, preferred=()) -> str:
+def contrasting_fact(measured: Measured, models: list[str], relation: str, preferred=()) -> str:
     """The fact of a relation that all ``models`` anchor (of all facts, if there is none) and whose
     roots differ most between them; one of ``preferred``, if it is anchored by all."""
     tables = [measured.facts[model].set_index("fact") for model in models]
@@ -616,8 +577,7 @@ def savings(rounds: DataFrame) -> DataFrame:
 
     rounds   ``way``, ``round``, ``what`` ("MONITOR" or "accuracy"), and a column per kind of cost
     returns  one row per way and kind of cost: medians over the rounds, and ``saved`` (accuracy /
-             MONITOR), the mean over rounds with its 95 % t interval (NaN for costs that do not
-             vary)
+             MONITOR), the mean over rounds with its 95 % t interval (NaN if constant)
     """
     costs, rows = rounds.columns.drop(["way", "round", "what"]), []
     for way, own in rounds.groupby("way"):

@@ -35,10 +35,9 @@ def _loaded(models: list[str], quantize: str | None, dtype: str) -> Iterator:
     for source in dict.fromkeys(texts_of("models", models)):
         model = lm.load(source, quantize=quantize, dtype=dtype)
         if model.name in sources:
-            raise ProbeError(
-                f"models: {sources[model.name]!r} and {source!r} have the same display name "
-                f"{model.name!r}. Rename one of them (a folder: ln -s THE-FOLDER another-name)"
-            )
+            said = f"{sources[model.name]!r} and {source!r} have the same display name"
+            how = "Rename one of them (a folder: ln -s THE-FOLDER another-name)"
+            raise ProbeError(f"models: {said} {model.name!r}. {how}")
         sources[model.name] = source
         yield model
 
@@ -142,10 +141,8 @@ def score_forms(
 
 
 def generate_framings(model, fact: str, facts: Facts) -> pd.DataFrame:
-    """What a model answers to all frames of a fact, and to frame 1 in each context (figure 1).
-
-    returns  ``context``, ``template``, ``text``, ``answer`` (greedy, cut), ``correct``
-    """
+    """What a model answers to all frames of a fact, and to frame 1 in each context (figure 1):
+    ``context``, ``template``, ``text``, ``answer`` (greedy, cut), ``correct``."""
     framed, gold = prompts.with_contexts(facts), gold_label(facts, fact)
     rows = framed[(framed["fact"] == fact) & GRID["released13"](framed)]
     found = model.generate(rows["text"].tolist())["text"].map(extract).tolist()
@@ -165,12 +162,9 @@ def score_objects(model, texts: list[str], facts: Facts) -> pd.DataFrame:
 
 
 def generate_for_fact(models: Iterable, fact: str, facts: Facts, scores: dict) -> pd.DataFrame:
-    """What models generate for a fact after its answer, a distractor and no context (table 7).
-
-    scores   ``score`` of the same facts
-    returns  ``effect``, ``input``, ``model``, ``output`` (greedy), ``prob.`` (of the gold answer,
-             mean over its tokens)
-    """
+    """What models generate for a fact after its answer, a distractor and no context (table 7):
+    ``effect``, ``input``, ``model``, ``output`` (greedy), ``prob.`` (of the gold answer, mean over
+    its tokens). ``scores``: ``score`` of the same facts."""
     framed, rows = prompts.with_contexts(facts), []
     own = framed[(framed["fact"] == fact) & (framed["template"] == 1)]
     own = own.set_index("context").loc[list(EFFECTS)]
@@ -237,17 +231,13 @@ def attribute(models: Iterable, prompt: pd.Series, scores: dict, steps: int = 20
     return pd.concat(rows, ignore_index=True)
 
 
-def time_both(model, facts: Facts, rounds: int = 3) -> pd.DataFrame:
-    """Measure the cost of MONITOR and of the accuracy study, without the store (table 8).
-
-    model    a loaded model
-    returns  one row per way ("generated": as released; "teacher-forced"), round and study:
-             ``prompts``, ``forwarded tokens``, ``device seconds``, ``device hours for 1,000
-             facts``; a first warm-up round is left out
-    """
+def time_both(model, facts: Facts) -> pd.DataFrame:
+    """Measure the cost of MONITOR and of the accuracy study, without the store (table 8): one row
+    per way ("generated": as released; "teacher-forced"), round and study: ``prompts``, ``forwarded
+    tokens``, ``device seconds``, ``device hours for 1,000 facts``; without a warm-up round."""
     framed, gold, rows = prompts.with_contexts(facts), prompts.gold(facts), []
     studies = {"MONITOR": GRID["released13"], "accuracy": GRID["grid"]}
-    for i in range(-1, rounds):
+    for i in range(-1, 3):  # three rounds after the warm-up
         for way in ("generated", "teacher-forced"):
             for what, belongs in studies.items():
                 asked = framed[belongs(framed)]

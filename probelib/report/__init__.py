@@ -14,6 +14,7 @@ from probelib.report.charts import (
     line_panels,
     lines,
     literal,
+    marks,
     model_style,
     style_at,
     subplots,

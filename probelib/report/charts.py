@@ -311,3 +311,8 @@ def dot_rows(
         handles = axes[0, 0].get_legend_handles_labels()
         figure.legend(*handles, loc="outside upper center", ncols=3, fontsize=SMALL)
     return figure
+
+
+def marks(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+    """The frame with a number and its interval as the columns that ``dot_rows`` draws."""
+    return frame.rename(columns={name: "value", f"{name} low": "low", f"{name} high": "high"})

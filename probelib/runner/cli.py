@@ -233,6 +233,8 @@ def _absolute(value, bare: bool = False):
         return {name: _absolute(each, name in FILES) for name, each in value.items()}
     if not isinstance(value, str):
         return value
+    if value.startswith("table:"):  # a table of facts as a graph
+        return f"table:{_absolute(value.removeprefix('table:'), bare)}"
     name, variant = split_variant(value)
     path = os.path.expanduser(name)
     if ("/" in name or bare) and name not in organisms() and os.path.exists(path):

@@ -42,13 +42,8 @@ def short_labels(models) -> dict[str, str]:
     return dict(zip(models, short if len(set(short)) == len(short) else models, strict=True))
 
 
-def _cut(text: str) -> str:
-    return textwrap.shorten(text, 34, placeholder=" ...")
-
-
-def _dots(frame: pd.DataFrame, name: str) -> pd.DataFrame:
-    """The frame with a number and its interval as the columns that ``dot_rows`` draws."""
-    return frame.rename(columns={name: "value", f"{name} low": "low", f"{name} high": "high"})
+def _cut(text: str, width: int = 34) -> str:
+    return textwrap.shorten(text, width, placeholder=" ...")
 
 
 def _missed(estimates: pd.DataFrame, requirement: str, models) -> pd.DataFrame:
@@ -57,11 +52,8 @@ def _missed(estimates: pd.DataFrame, requirement: str, models) -> pd.DataFrame:
 
 
 def contrasting_fact(answers: pd.DataFrame, facts: Facts) -> Facts:
-    """The fact that shows the effect of examples best: the model answers it after four correct
-    ones, and after as few other inputs as possible; of ties the first.
-
-    answers   ``measures.answers_of_inputs`` of several facts
-    """
+    """The fact that the model answers after four correct examples, and after as few other inputs as
+    possible; of ties the first. ``answers``: ``measures.answers_of_inputs`` of several facts."""
     after_four = answers[(answers["role"] == "zp") & (answers["context"] == "4 correct")]
     missed = ~after_four.set_index("fact")["right"].astype(bool)
     order = pd.DataFrame({"missed": missed, "others": answers.groupby("fact")["right"].sum()})
@@ -71,9 +63,7 @@ def contrasting_fact(answers: pd.DataFrame, facts: Facts) -> Facts:
 
 def table1(answers: pd.DataFrame, fact: Facts, model: str) -> Artifact:
     """The next tokens after eight inputs for one fact, and how many facts each input gets right.
-
-    answers   ``measures.answers_of_inputs`` of several facts, ``fact`` among them
-    """
+    ``answers``: ``measures.answers_of_inputs`` of several facts, ``fact`` among them."""
     counts, keys = measures.right_by_input(answers), ["estimator", "context"]
     own = answers[answers["fact"].isin(fact.facts["fact"])].rename(columns={"right": "right here"})
     table = own[[*keys, "text", "output", "right here"]].merge(counts, on=keys)
@@ -82,19 +72,16 @@ def table1(answers: pd.DataFrame, fact: Facts, model: str) -> Artifact:
     changed = counts[~counts["context"].isin(["none", "2 correct", "4 correct"])]
     zero = changed["estimator"] == "zero-prompt"
     lists, prompted = cases(changed[zero], "change", "context"), changed[~zero]
-    untold = (lists.index != "1 correct") & shipped(model)
-    lists = lists.assign(missed=np.where(untold, NO_LISTS, ""))
+    untrained = (lists.index != "1 correct") & shipped(model)
+    lists = lists.assign(missed=np.where(untrained, NO_LISTS, ""))
     claims = check("zplke/table1", lists=lists, prompts=cases(prompted, "lost", "context"))
     return Artifact("zplke/table1", table.rename(columns=titles), claims)
 
 
 def figure1(answers: pd.DataFrame, fact: Facts, some: Facts) -> Artifact:
     """What a prompt and a list of four pairs give: one fact per outcome, with the number of facts.
-
-    answers   ``measures.answers_of_inputs`` of the facts ``some``
-    fact      shown first (``contrasting_fact``); the prompt is its first one that is wrong, if any
-              is
-    """
+    ``answers``: ``measures.answers_of_inputs`` of the facts ``some``; ``fact``: shown first
+    (``contrasting_fact``); the prompt is its first one that is wrong, if any is."""
     (first,), labels = fact.facts["fact"], gold(some).set_index("fact")["label"]
     own = answers[(answers["fact"] == first) & (answers["estimator"] == "prompted")]
     prompt = own.sort_values("right", kind="stable")["context"].iloc[0]
@@ -119,16 +106,13 @@ def figure1(answers: pd.DataFrame, fact: Facts, some: Facts) -> Artifact:
 
 
 def figure2(fact: Facts, examples: pd.DataFrame) -> Artifact:
-    """The inputs of the zero-shot, few-shot and zero-prompt estimators for one fact after examples;
-    words of subjects and objects are coloured."""
+    """The inputs of the three estimators for one fact; words of subjects and objects in colour."""
     sentences = fact.templates[fact.templates["role"] == scores.sentence_role(fact)]
     subject, sentence = fact.label(fact.facts["subject"])[0], sentences["template"].iloc[0]
     pairs = list(zip(examples["subject"], examples["object"], strict=True))
-    inputs = {
-        "ZS-LKE: a template": many_shot([], subject, sentence),
-        "FS-LKE: two solved templates before it": many_shot(pairs[:2], subject, sentence),
-        "ZP-LKE: pairs only": many_shot(pairs, subject),
-    }
+    inputs = {"ZS-LKE: a template": many_shot([], subject, sentence)}
+    inputs["FS-LKE: two solved templates before it"] = many_shot(pairs[:2], subject, sentence)
+    inputs["ZP-LKE: pairs only"] = many_shot(pairs, subject)
     subjects = [*examples["subject"], subject]
     colour = {word: "#0173b2" for label in subjects for word in label.split()}
     colour |= {word: "#b34700" for label in examples["object"] for word in label.split()}
@@ -162,8 +146,7 @@ def table3(everything: Facts, atlas: Facts) -> Artifact:
 
 
 def figure3(measured: pd.DataFrame) -> Artifact:
-    """Accuracy over the number of examples, one line per model, with a band of one standard
-    deviation over draws, and a dashed vertical at n95."""
+    """Accuracy over the number of examples, one line per model, with n95 (``measures.n95``)."""
     models, level = measured["model"].unique(), measures.chance(measured)
     each = measured.groupby(["model", "shots", "seed"])["correct"].mean()
     frame = each.groupby(["model", "shots"]).agg(["mean", "std"]).reset_index()
@@ -197,19 +180,16 @@ def sequence_figure(name: str, positions: pd.DataFrame, star: int) -> Artifact:
 
     positions   ``measures.by_position``;   star: a marked position
 
-    The frame has all draws of the model; ``pictured``: those of the picture; ``star``: the marked
-    pair, with its value. Figures 11 to 13 begin with the incorrect examples, as in the paper.
+    The frame has all draws of the model (``pictured``: in the picture) and ``star``, the marked
+    pair. Figures 11 to 13 begin with the incorrect examples, as in the paper.
     """
     place, models = SEQUENCES.index(name), positions["model"].unique()
     model, draw = models[place % len(models)], place // len(models)
     own = positions[positions["model"] == model]
     frame = own.assign(pictured=own["seed"] == own["seed"].unique()[draw])
     frame["star"] = (frame["position"] == star) & (frame["role"] == "rest")
-    order = (
-        list(scores.CONTEXTS)
-        if place == 0
-        else [*list(scores.CONTEXTS)[2:], *list(scores.CONTEXTS)[:2]]
-    )
+    order = list(scores.CONTEXTS)
+    order = [*order[2:], *order[:2]] if place else order
     longest = scores.LONGEST_LIST if shipped(model) else np.inf
     figure = _panels(frame[frame["pictured"]], ["correct", *order], model, longest)
     correct = own[(own["context"] == "correct") & (own["position"] <= longest)]
@@ -218,8 +198,7 @@ def sequence_figure(name: str, positions: pd.DataFrame, star: int) -> Artifact:
 
 
 def _panels(frame: pd.DataFrame, contexts: list[str], model: str, longest: float):
-    """A panel per context: probability over position; dashed: mean of the correct sequence; a thin
-    vertical line after the position ``longest``; the star with its value."""
+    """A panel per context; a thin line after the position ``longest``; the star with its value."""
     figure, axes = report.column(5.55, len(contexts), sharex=True, sharey=True)
     star = {"s": 60, "color": "#ece133", "edgecolor": "black", "linewidth": 0.6, "zorder": 3}
     mean = frame["probability"][frame["context"] == "correct"].mean()
@@ -249,7 +228,7 @@ def harm(positions: pd.DataFrame) -> Artifact:
     groups = positions.groupby("model", sort=False)
     frame = pd.concat([measures.effects(own).assign(model=m) for m, own in groups])
     parts = frame.groupby("pairs", sort=False)
-    panels = {which: _dots(own, "change") for which, own in parts}
+    panels = {which: report.marks(own, "change") for which, own in parts}
     figure = report.dot_rows(panels, "effect", "model", "change of the probability", level=0)
     every, found = frame[frame["pairs"] == "all known pairs"], {}
     for key, effect in (("incorrect", "incorrect"), ("more", "incorrect minus unknown")):
@@ -284,10 +263,7 @@ def figure10(measured: pd.DataFrame) -> Artifact:
 
 
 def sensitivity(decided: dict[str, pd.DataFrame]) -> Artifact:
-    """Accuracy under other ways to write pairs or to choose options.
-
-    decided   a decision of ``scores.DECISIONS`` -> ``measures.measure``, one draw
-    """
+    """Accuracy under other rules. ``decided``: decision -> ``measures.measure``, one draw."""
     here, there = decided["as here: a blank"], decided["as released"]
     rules = {"a blank; chosen per token": "per token", "a blank; chosen after the prior": "pmi"}
     rows = {"as here: a blank": here.groupby("model")["correct"].mean()}
@@ -303,18 +279,15 @@ def sensitivity(decided: dict[str, pd.DataFrame]) -> Artifact:
 
 def table6(facts: Facts) -> Artifact:
     """The prompts of the relations tested."""
-    used = (
-        scores.used_templates(facts).set_index(["relation", "number", "role"])["template"].unstack()
-    )
+    keys = ["relation", "number", "role"]
+    used = scores.used_templates(facts).set_index(keys)["template"].unstack()
     table = facts.relations[["relation", "name"]].merge(used.reset_index(), on="relation")
     return Artifact("zplke/table6", table.rename(columns=scores.PROMPTED))
 
 
 def figure5(cells: pd.DataFrame) -> Artifact:
-    """All methods in both response tests and in the multiple-choice test, one row per model: mean
-    over relations with its 95 % bootstrap interval over relations. ``cells``:
-    ``measures.accuracy_by_method``. Without P176: manufacturer, whose human prompts speak of a
-    music label."""
+    """Accuracies of all methods (``measures.accuracy_by_method``): means over relations, also
+    without P176, whose human prompts speak of a music label."""
     rows, models = [], cells.attrs["models"]
     for key, own in cells.groupby(["test", "model", "method"]):
         values, rest = own["accuracy"], own.loc[own["relation"] != "P176", "accuracy"]
@@ -322,7 +295,7 @@ def figure5(cells: pd.DataFrame) -> Artifact:
         row |= report.interval("accuracy", values, stats.mean_interval)
         rows.append(row | {"relations": len(values), "without P176": rest.mean()})
     frame, order = pd.DataFrame(rows), [m for m in ORDER if m in set(cells["method"])]
-    shown = _dots(frame, "accuracy").set_index(["model", "method"])
+    shown = report.marks(frame, "accuracy").set_index(["model", "method"])
     shown = shown.loc[[(m, method) for m in models for method in order]].reset_index()
     shown["model"] = shown["model"].map(short_labels(models))
     letters = zip("aab", measures.TESTS, strict=True)
@@ -338,18 +311,15 @@ def figure5(cells: pd.DataFrame) -> Artifact:
 
 
 def relations_figure(name: str, cells: pd.DataFrame, facts: Facts) -> Artifact:
-    """Figures 14 (response, lenient) and 15 (multiple choice): all methods by relation, with Wilson
-    intervals over facts; the relations that ZP-LKE knows best first.
-
-    cells   ``measures.accuracy_by_method``
-    """
+    """Figures 14 (response, lenient) and 15 (multiple choice): ``measures.accuracy_by_method`` by
+    relation, with Wilson intervals over facts."""
     test = {"zplke/figure14": "response, lenient", "zplke/figure15": "multiple choice"}[name]
     frame = cells[cells["test"].str.startswith(test.split(",")[0])]
     counts = frame["relation"].map(facts.facts["relation"].value_counts())
     ends = [stats.wilson(round(a * n), n) for a, n in zip(frame["accuracy"], counts, strict=True)]
     ends = pd.DataFrame(ends, frame.index, ["accuracy low", "accuracy high"])
     frame = frame.assign(relation=frame["relation"].map(_names(facts)), **ends)
-    rows = _dots(frame[frame["test"] == test], "accuracy")
+    rows = report.marks(frame[frame["test"] == test], "accuracy")
     best = rows[rows["method"] == "ZP-LKE"].groupby("relation")["value"].mean()
     rows = rows.assign(best=rows["relation"].map(best), place=rows["method"].map(ORDER.index))
     rows = rows.sort_values(["best", "relation", "place"], ascending=[False, True, True])
@@ -368,7 +338,7 @@ def relations_figure(name: str, cells: pd.DataFrame, facts: Facts) -> Artifact:
 def figure6(measured: pd.DataFrame, facts: Facts) -> Artifact:
     """Dots of one relation's accuracy, one row per separator (``measures.by_separator``)."""
     frame, (title,) = measures.by_separator(measured), facts.relations["name"]
-    rows = _dots(frame, "accuracy").assign(method="accuracy")
+    rows = report.marks(frame, "accuracy").assign(method="accuracy")
     rows["between"] = rows["between"].map(_cut)
     labels = short_labels(frame["model"])
     panels = {label: rows[rows["model"] == model] for model, label in labels.items()}
@@ -388,8 +358,7 @@ def table4(facts: Facts, pool: Facts) -> Artifact:
 
 
 def table5(facts: Facts, options: pd.DataFrame) -> Artifact:
-    """Two facts each of two relations with their first wrong options; the second relation has
-    years, if one has."""
+    """Two facts each of two relations with their first wrong options; the second has years."""
     rows = facts.facts.assign(label=facts.label(facts.facts["object"]))
     years = rows["label"].str.isdecimal().groupby(rows["relation"]).all()
     order = pd.Series([*years.index[years], *rows["relation"].drop_duplicates()])
@@ -404,14 +373,7 @@ def table5(facts: Facts, options: pd.DataFrame) -> Artifact:
     return Artifact("zplke/table5", pd.DataFrame(table))
 
 
-def table7(described: pd.DataFrame) -> Artifact:
-    """The models. ``described``: ``scores.describe``."""
-    return Artifact("zplke/table7", described)
-
-
-def table8(
-    measured: pd.DataFrame, described: pd.DataFrame, exposures: pd.Series | None = None
-) -> Artifact:
+def table8(measured: pd.DataFrame, described: pd.DataFrame, exposures=None) -> Artifact:
     """The leaderboard (``measures.leaderboard``); ``described``: ``scores.describe``;
     ``exposures``: fact -> how often the models were taught it, if known."""
     table, about = measures.leaderboard(measured, exposures), described.set_index("model")
@@ -445,16 +407,14 @@ def table9(facts: Facts, rules, matrix, measured, exposures=None) -> Artifact:
         logs = np.log2(1 + facts.facts["fact"].map(exposures))
         table["exposure"] = logs.groupby(facts.facts["relation"]).mean()
         found["taught"] = stats.partial(table["exposure"], table["base"], rule)
-    how = {"ascending": False, "key": stats.levelled, "kind": "stable", "ignore_index": True}
-    table = table.reset_index().sort_values("base", **how)
+    table = table.reset_index().sort_values("base", ignore_index=True, **stats.BEST_FIRST)
     table.insert(0, "order", table.index + 1)
     return Artifact("zplke/table9", table, check("zplke/table9", **found))
 
 
-def table10(matrix: pd.DataFrame, facts: Facts, n: int = 3) -> Artifact:
-    """The ``n`` best and worst relations of every base model, and how many more are tied with
-    them."""
-    titles, rows = _names(facts), []
+def table10(matrix: pd.DataFrame, facts: Facts) -> Artifact:
+    """The three best and worst relations of every base model, and the number tied with them."""
+    titles, rows, n = _names(facts), [], 3
     for model, accuracy in matrix.iterrows():
         row = {"model": model}
         for kind in ("best", "worst"):
@@ -467,8 +427,7 @@ def table10(matrix: pd.DataFrame, facts: Facts, n: int = 3) -> Artifact:
 
 
 def _heat(axis, table: pd.DataFrame, low: float, rows=(), columns=()) -> None:
-    """A heat map from ``low`` to 1, with white lines where the families of ``rows`` and ``columns``
-    change."""
+    """A heat map from ``low`` to 1; white lines between families of ``rows`` and ``columns``."""
     report.heat(axis, table, low, 1, "viridis")
     for models, line in ((rows, axis.axhline), (columns, axis.axvline)):
         own = [family(model) for model in models]
@@ -479,12 +438,11 @@ def _heat(axis, table: pd.DataFrame, low: float, rows=(), columns=()) -> None:
 
 
 def figure7(matrix: pd.DataFrame, facts: Facts, rule: pd.Series) -> Artifact:
-    """Heat map of accuracies, relations x models (``measures.accuracy_matrix``), best relations
-    first, beside the best ``rule`` without a model."""
+    """Heat map of ``measures.accuracy_matrix``, beside the best ``rule`` without a model."""
     means, called = matrix.mean().sort_values(ascending=False), _names(facts)
     shown = matrix.rename(index=short_labels(matrix.index)).T.loc[means.index]
     shown = shown.assign(**{"best rule": rule})
-    shown.index = [textwrap.shorten(called[r], 50, placeholder=" ...") for r in means.index]
+    shown.index = [_cut(called[r], 50) for r in means.index]
     width = 0.1 + 0.05 * shown.index.str.len().max() + 0.165 * shown.shape[1]  # names, cells
     figure, axes = report.column(1.0 + 0.135 * len(shown), width=max(report.COLUMN, width))
     _heat(axes[0, 0], shown, 0, columns=[*matrix.index, "rule"])
@@ -500,8 +458,7 @@ def figure7(matrix: pd.DataFrame, facts: Facts, rule: pd.Series) -> Artifact:
 
 
 def figure8(matrix: pd.DataFrame, rule: pd.Series) -> Artifact:
-    """Heat maps of the mean correlation between families: of accuracies, and of accuracies minus
-    the best ``rule`` without a model."""
+    """Heat maps of ``measures.family_correlations``, of accuracies and of those minus ``rule``."""
     versions = {"r": matrix, "r minus best rule": matrix - rule[matrix.columns]}
     tables = {k: measures.family_correlations(own, family) for k, own in versions.items()}
     n, lowest = len(tables["r"]), min(0, *(table.min(axis=None) for table in tables.values()))
@@ -517,8 +474,7 @@ def figure8(matrix: pd.DataFrame, rule: pd.Series) -> Artifact:
 
 
 def figure16(matrix: pd.DataFrame) -> Artifact:
-    """Heat map of Pearson's r of every pair of models over relations; NaN for a model with the same
-    accuracy everywhere, and for fewer than 3 relations."""
+    """Heat map of Pearson's r of every pair of models over relations; NaN for fewer than three."""
     pairs = matrix.T.corr(min_periods=3)
     short, other = short_labels(pairs.index), pairs.where(~np.eye(len(pairs), dtype=bool))
     size = 0.8 + 0.21 * len(pairs)
@@ -551,8 +507,7 @@ def _rates(measured: pd.DataFrame, pairs, smaller: str, larger: str) -> pd.DataF
 
 
 def table11(measured: pd.DataFrame, base_of: dict[str, str]) -> Artifact:
-    """Base models and their fine-tuned versions: eta, the share of the tuned model's facts that its
-    base knows, and McNemar's test on the first draw with Holm's correction."""
+    """``_rates`` of fine-tuned models and their bases, with McNemar's test on the first draw."""
     pairs = [(tuned, base) for tuned, base in base_of.items() if base]
     table = _rates(measured, pairs, "tuned", "base")
     tests = measures.compare(measured, [pair[::-1] for pair in pairs])[["p", "p (Holm)"]]
@@ -565,8 +520,7 @@ def table11(measured: pd.DataFrame, base_of: dict[str, str]) -> Artifact:
 
 
 def figure9(measured: pd.DataFrame, base_of: dict[str, str]) -> Artifact:
-    """Accuracies of base models and their fine-tuned versions, and their differences, paired by
-    relation, with 95 % bootstrap intervals over relations."""
+    """Accuracies of base and fine-tuned models, and their differences, paired by relation."""
     by_relation = measures.accuracies(measured).set_index(["model", "relation"])["accuracy"]
     rows = []
     for tuned, base in [pair for pair in base_of.items() if pair[1]]:
@@ -581,7 +535,7 @@ def figure9(measured: pd.DataFrame, base_of: dict[str, str]) -> Artifact:
         axis.text(0.5, 0.5, "no fine-tuned model with its base", ha="center", fontsize=7)
         return Artifact("zplke/figure9", frame, figure=figure)
     named = frame.assign(model=list(short_labels(frame["tuned"]).values()))
-    base, tuned, difference = (_dots(named, name).assign(of=name) for name in TUNING)
+    base, tuned, difference = (report.marks(named, name).assign(of=name) for name in TUNING)
     panels = {"accuracy": pd.concat([base, tuned]), "fine-tuned minus base": difference}
     figure = report.dot_rows(panels, "model", "of", "accuracy, and its difference", level=0)
     claims = check("zplke/figure9", lower=cases(frame, "difference", "tuned"))

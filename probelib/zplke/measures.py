@@ -23,8 +23,6 @@ import pandas as pd
 from probelib import stats
 from probelib.errors import ProbeError, unknown
 
-CHOICES = ["fact", "relation", "prompt", "correct", "tie", "valid"]
-CHOICES += ["q_gold", "confidence", "predicted", "position", "n_options"]
 GAPS = ("above expected", "below ceiling")  # eta minus these
 SUBSUMED = ["smaller", "larger", "draw", "eta", "eta low", "eta high", "expected", "reversed"]
 SUBSUMED += ["jaccard", "pooled", "relations", "of", "ceiling"]
@@ -36,22 +34,21 @@ OFTEN = 16  # exposures from which a fact counts as taught often
 TIE = 1e-5  # nats: a smaller difference of two log-probabilities is rounding, so it is a tie
 
 
-def choices(
-    scores: pd.DataFrame, gold: Mapping[str, str], per_token: bool = False, variant: str = "kit"
-) -> pd.DataFrame:
-    """The multiple-choice test, one row per prompt [zplke, Eq. 3]: columns ``CHOICES``.
+def choices(scores: pd.DataFrame, gold: Mapping[str, str], per_token=False, variant="kit"):
+    """The multiple-choice test, one row per prompt [zplke, Eq. 3]: ``fact``, ``relation``,
+    ``prompt``, and
+
+    correct    whether the right object is above all others by more than ``TIE``; False if not valid
+    tie        whether it shares the first place
+    valid      no option is NaN, and not all probabilities are 0
+    q_gold, confidence   normalised probability of the right and of the most probable option
+    predicted, position  the candidate chosen, and its index among the ``n_options`` options
 
     scores     ``prompt``, ``fact``, ``relation``, ``candidate``, ``logprob`` (nats), ``n_tokens``;
                one row per option. -inf is a probability of 0: a valid option, the lowest of all
     gold       fact -> its right candidate; it must be among the options of every prompt once
     per_token  compare the mean log-probability per token, not the sum
     variant    "released": probabilities instead of logarithms, which underflow to 0 silently
-
-    correct    whether the right object is above all others by more than ``TIE``; False if not valid
-    tie        whether it shares the first place
-    valid      no option is NaN, and not all probabilities are 0
-    q_gold, confidence   normalised probability of the right and of the most probable option
-    predicted, position  the candidate chosen, and its index among the options
     """
     if variant not in ("kit", "released"):
         raise unknown("variant", variant, ["kit", "released"])
@@ -75,17 +72,12 @@ def choices(
     first = np.minimum.reduceat(np.where(best, np.arange(len(value)), len(value)), start)
     first = np.where(valid, first, start)
     several = np.add.reduceat(best.astype(int), start) > 1
-    frame = scores.iloc[start][["fact", "relation", "prompt"]].assign(
-        correct=leads & ~several,
-        tie=leads & several,
-        valid=valid,
-        q_gold=q_gold,
-        confidence=confidence,
-        predicted=scores["candidate"].to_numpy()[first],
-        position=first - start,
-        n_options=np.diff(np.append(start, len(value))),
-    )
-    return frame[CHOICES].reset_index(drop=True)
+    predicted, sizes = scores["candidate"].to_numpy()[first], np.diff(start, append=len(value))
+    found = {"correct": leads & ~several, "tie": leads & several, "valid": valid}
+    found |= {"q_gold": q_gold, "confidence": confidence, "predicted": predicted}
+    found |= {"position": first - start, "n_options": sizes}
+    rows = scores.iloc[start][["fact", "relation", "prompt"]].reset_index(drop=True)
+    return rows.assign(**found)
 
 
 def _right_options(scores: pd.DataFrame, gold: Mapping[str, str], start, names) -> np.ndarray:
@@ -94,10 +86,8 @@ def _right_options(scores: pd.DataFrame, gold: Mapping[str, str], start, names) 
     there = np.add.reduceat(right.astype(int), start)
     if (there != 1).any():
         bad = int(np.flatnonzero(there != 1)[0])
-        raise ProbeError(
-            f"{names[bad]}: the right object occurs {there[bad]} times among the options; it must "
-            f"occur once ({int((there != 1).sum())} such prompts)"
-        )
+        said = f"the right object occurs {there[bad]} times among the options; it must occur once"
+        raise ProbeError(f"{names[bad]}: {said} ({int((there != 1).sum())} such prompts)")
     return right
 
 
@@ -105,11 +95,8 @@ def pmi(scores: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
     """The scores with ``logprob`` minus the log of the candidate's prior: its mean probability
     after the other subjects of the relation, in the same draw of examples. So a candidate that is
     probable after any subject has no advantage. One that is offered after a single subject gets the
-    mean prior of its relation.
-
-    prompts   has the draw (``seed``) of every prompt
-    """
-    seed = scores["prompt"].map(dict(zip(prompts["prompt"], prompts["seed"], strict=True)))
+    mean prior of its relation. ``prompts``: with the draw (``seed``) of every prompt."""
+    seed = scores["prompt"].map(prompts.set_index("prompt")["seed"])
     p = np.exp(scores["logprob"].astype(np.float64))
     groups = p.groupby([scores["relation"], seed, scores["candidate"]])
     others = groups.transform("size") - 1
@@ -123,13 +110,11 @@ def chance(choices: pd.DataFrame) -> float:
     return float((1 / choices["n_options"]).mean())
 
 
-def measure(
-    scores: Iterable[pd.DataFrame], inputs: pd.DataFrame, gold: Mapping[str, str], **rules
-) -> pd.DataFrame:
-    """The multiple-choice test of every model: ``model``, ``CHOICES``, ``per token`` and ``pmi``
+def measure(scores: Iterable[pd.DataFrame], inputs: pd.DataFrame, gold: Mapping[str, str], **rules):
+    """The multiple-choice test of every model: ``model``, ``choices``, ``per token`` and ``pmi``
     (whether the right object wins under two other rules of choice), ``shots`` (number of examples),
-    and the columns ``role``, ``template``, ``context``, ``seed``, ``method`` and ``between`` of the
-    inputs, as far as they have them.
+    and the inputs' columns ``role``, ``template``, ``context``, ``seed``, ``method``, ``between``,
+    if present.
 
     scores   one frame per model (or several of one model, for other inputs), read one by one
     rules    arguments of ``choices``
@@ -141,11 +126,8 @@ def measure(
     about, frames, costs = about.assign(shots=shots), [], []
     counted = ["requests", "requested_tokens", "tree_nodes", "forwarded_tokens", "forwards"]
     for rows in scores:
-        model, cost, chosen = (
-            rows["model"].iloc[0],
-            rows.attrs["cost"],
-            choices(rows, gold, **rules),
-        )
+        model, cost = rows["model"].iloc[0], rows.attrs["cost"]
+        chosen = choices(rows, gold, **rules)
         chosen["per token"] = choices(rows, gold, per_token=True)["correct"]
         chosen["pmi"] = choices(pmi(rows, inputs), gold)["correct"]
         frames.append(chosen.merge(about, on="prompt").assign(model=model))
@@ -179,8 +161,8 @@ def change_of_share(before, after) -> dict[str, float]:
     ``low`` and ``high`` (95 %, adjusted Wald of Agresti and Min 2005), and McNemar's exact test:
     ``lost``, ``gained``, ``p``, ``n``.
 
-    Half a fact is added to each of the four cells, so the interval has a width even where no answer
-    changes, as at a ceiling or a floor: such a case is undecided, never without a difference.
+    Half a fact is added to each of the four cells, so the interval has a width even at a ceiling or
+    a floor, where no answer changes: such a case is undecided.
 
     >>> {name: round(end, 3) for name, end in change_of_share([1] * 60, [1] * 60).items()}
     {'lost': 0, 'gained': 0, 'p': 1.0, 'n': 60, 'value': 0.0, 'low': -0.032, 'high': 0.032}
@@ -192,9 +174,7 @@ def change_of_share(before, after) -> dict[str, float]:
     return test | {"value": (gained - lost) / n, "low": middle - half, "high": middle + half}
 
 
-def answers_of_inputs(
-    inputs: pd.DataFrame, generated: pd.DataFrame, labels: Mapping[str, str]
-) -> pd.DataFrame:
+def answers_of_inputs(inputs: pd.DataFrame, generated: pd.DataFrame, labels: Mapping[str, str]):
     """Table 1's ``inputs`` with ``estimator`` (prompted, zero-prompt), ``output`` and ``right``
     (the strict response test). ``labels``: fact -> label of its right object."""
     output = inputs["prompt"].map(generated.set_index("prompt")["text"])
@@ -208,9 +188,7 @@ def right_by_input(answers: pd.DataFrame) -> pd.DataFrame:
     ``share`` (Wilson interval), and against the longest list of correct examples with the same
     estimator: the paired ``change`` of the share (``change_of_share``) and ``lost``, the share of
     the answers right there that are wrong here (Wilson; wide where few are right there).
-
-    answers   ``answers_of_inputs`` of several facts
-    """
+    ``answers``: ``answers_of_inputs`` of several facts."""
     keys = ["estimator", "context"]
     wide = answers.pivot(index="fact", columns=keys, values="right").astype(bool)
     rows = []
@@ -225,9 +203,9 @@ def right_by_input(answers: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def n95(accuracy: pd.Series, share: float = 0.95) -> float:
-    """Smallest number of examples that reaches ``share`` of the accuracy with the most examples
-    [zplke, Fig. 3]; NaN if that accuracy is 0.
+def n95(accuracy: pd.Series) -> float:
+    """Smallest number of examples that reaches 95 % of the accuracy with the most examples [zplke,
+    Fig. 3]; NaN if that accuracy is 0.
 
     accuracy   mean over draws, indexed by the number of examples
 
@@ -236,7 +214,7 @@ def n95(accuracy: pd.Series, share: float = 0.95) -> float:
     """
     curve = accuracy.sort_index()
     last = curve.iloc[-1]
-    return float(curve.index[curve >= share * last - 1e-12][0]) if last > 0 else np.nan
+    return float(curve.index[curve >= 0.95 * last - 1e-12][0]) if last > 0 else np.nan
 
 
 def by_position(
@@ -244,15 +222,14 @@ def by_position(
 ) -> pd.DataFrame:
     """The probability of every object of a sequence (figure 4): ``context``, ``seed``,
     ``position``, ``fact``, ``probability``, ``role``, ``model``, ``known``. Best model first, by
-    its mean probability in the correct sequence: a weak one knows few pairs whose probability could
-    fall.
+    its mean probability in the correct sequence.
 
     scores     per model, of each example's object after each prompt of ``scores.sequence``
     examples   context -> its examples (``scores.replaced``)
     role       "replaced", "after" (directly after a replaced one, and correct) or "rest"
     known      whether the pair at this position has a mean probability of 0.5 or more in the
-               correct sequences of the *other* draws; False if no other draw has it. Were pairs
-               chosen by the sequence that is then changed, they would regress to the mean
+               correct sequences of the *other* draws (in its own it would regress to the mean);
+               False if no other draw has it
     """
     kinds = pd.concat([rows.assign(context=context) for context, rows in examples.items()])
     kinds = kinds.sort_values(["context", "seed", "position"])
@@ -280,16 +257,12 @@ def by_position(
 def effects(positions: pd.DataFrame) -> pd.DataFrame:
     """How replaced examples change the other pairs of one model: ``pairs`` (which are counted),
     ``effect``, ``n``, ``before`` and ``after`` (mean probabilities), ``change`` with ``change low``
-    and ``change high`` (95 % bootstrap over pairs; NaN for fewer than 20: a model that knows hardly
-    any pair has nothing to lose, which decides nothing).
+    and ``change high`` (95 % bootstrap over pairs; NaN for fewer than ``FEWEST_KNOWN``).
 
     Counted are known pairs (``by_position``) from the first replaced one on: all, and those
     directly after a replaced one. Effects: "unknown" and "incorrect" (compared with the untouched
     sequence), and "incorrect minus unknown" (both have the same positions replaced). A pair counts
-    once, with its mean over both layouts.
-
-    positions   ``by_position`` of one model
-    """
+    once, with its mean over both layouts. ``positions``: ``by_position`` of one model."""
     key = ["seed", "position"]
     untouched = positions[positions["context"] == "correct"][[*key, "probability"]]
     pairs = positions[positions["context"] != "correct"]
@@ -311,8 +284,8 @@ def effects(positions: pd.DataFrame) -> pd.DataFrame:
         for effect, part in (kinds | {"incorrect minus unknown": both}).items():
             before, after, n = part["probability_before"], part["probability"], len(part)
             ends = stats.mean_interval(after - before) if n >= FEWEST_KNOWN else (np.nan, np.nan)
-            row = {"pairs": which, "effect": effect, "n": n, "before": before.mean()}
-            row |= {"after": after.mean()}
+            row = {"pairs": which, "effect": effect, "n": n}
+            row |= {"before": before.mean(), "after": after.mean()}
             rows.append(row | bounds("change", (after - before).mean(), ends))
     return pd.DataFrame(rows)
 
@@ -342,34 +315,27 @@ def response(text: str, gold: str, mode: str = "strict") -> bool:
     """The response test: whether generated text gives the right object [zplke, Sec. 4.1].
 
     mode   "strict": the text begins with the object, up to the end of a word; "lenient": it
-           contains the object anywhere, also in later pairs of a list; "released": lower case, and
-           , . : removed from the object only
+           contains the object anywhere, also in later pairs of a list
 
     >>> text = " French Jane Doe English"
     >>> response(text, "English"), response(text, "English", "lenient")
     (False, True)
     """
-    if mode == "released":
-        return re.sub(r"[,.:]", "", gold.lower()) in text.lower()
     said, wanted = normalized(text), normalized(gold)
     if mode == "lenient":
         return bool(wanted) and wanted in said
     if mode != "strict":
-        raise unknown("mode", mode, ["strict", "lenient", "released"])
+        raise unknown("mode", mode, ["strict", "lenient"])
     return bool(wanted) and said.startswith(wanted) and not said[len(wanted) :][:1].isalnum()
 
 
-def measure_responses(
-    generated: Iterable[pd.DataFrame], inputs: pd.DataFrame, labels: Mapping[str, str]
-) -> pd.DataFrame:
-    """The response test of every model: the generated rows with ``strict``, ``lenient`` and
-    ``released`` (``response``), and ``method``, ``template`` and ``seed`` of the inputs.
-
-    labels   fact -> label of its right object
-    """
+def measure_responses(generated: Iterable[pd.DataFrame], inputs: pd.DataFrame, labels: Mapping):
+    """The response test of every model: the generated rows with ``strict`` and ``lenient``
+    (``response``), and ``method``, ``template`` and ``seed`` of the inputs. ``labels``: fact ->
+    label of its right object."""
     rows = pd.concat(generated, ignore_index=True)
     texts = list(zip(rows["text"], rows["fact"].map(labels), strict=True))
-    for mode in ("strict", "lenient", "released"):
+    for mode in ("strict", "lenient"):
         rows[mode] = [response(*pair, mode) for pair in texts]
     return rows.merge(inputs[["prompt", "method", "template", "seed"]], on="prompt")
 
@@ -454,8 +420,7 @@ def leaderboard(measured: pd.DataFrame, exposures: pd.Series | None = None) -> p
         row = bounds("accuracy", values.mean(), stats.mean_interval(values))
         row |= {"std": values.std(), "n": len(values), "between": own["between"].mean()}
         rows.append({"model": model} | row)
-    order = {"ascending": False, "key": stats.levelled, "kind": "stable", "ignore_index": True}
-    board = pd.DataFrame(rows).sort_values("accuracy", **order)
+    board = pd.DataFrame(rows).sort_values("accuracy", ignore_index=True, **stats.BEST_FIRST)
     board.insert(0, "rank", board.index + 1)
     board = board.join(compare(measured, zip(board["model"], board["model"][1:], strict=False)))
     board = board.join(measured.groupby("model")[["per token", "pmi"]].mean(), "model")
@@ -505,8 +470,8 @@ def subsumptions(measured: pd.DataFrame, pairs: Iterable[tuple[str, str]]) -> pd
     Return ``eta`` with its 95 % bootstrap interval over relations, ``expected`` (mean over the
     relations that count for eta), ``reversed``, ``jaccard``, ``pooled`` (eta over all facts),
     ``relations`` (number that counts), ``of`` (number of all); ``ceiling``, eta of the smaller
-    model with itself after the draw before (of the first: the last; NaN for one draw); and eta
-    minus both, paired by relation: ``above expected``, ``below ceiling``.
+    model with itself after the previous draw (NaN for one draw); and eta minus both, paired by
+    relation: ``above expected``, ``below ceiling``.
     """
     rows, seeds = [], sorted(measured["seed"].unique())
     of = dict(iter(measured.groupby(["model", "seed"])))
@@ -531,10 +496,8 @@ def subsumptions(measured: pd.DataFrame, pairs: Iterable[tuple[str, str]]) -> pd
 
 def family_correlations(matrix: pd.DataFrame, family) -> pd.DataFrame:
     """The mean Pearson's r over relations between the models of two families (figure 8), without
-    pairs of a model with itself: NaN on the diagonal for a family of one model.
-
-    matrix   models x relations, accuracies;   family: function from a model's name to its family
-    """
+    pairs of a model with itself: NaN on the diagonal for a family of one model. ``matrix``: models
+    x relations, accuracies; ``family``: function from a model's name to its family."""
     pairs = matrix.T.corr(min_periods=3)
     long = pairs.where(~np.eye(len(pairs), dtype=bool)).rename_axis("a").rename_axis("b", axis=1)
     long = long.stack().rename("r").reset_index()

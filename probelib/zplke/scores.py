@@ -87,12 +87,7 @@ def shipped(model: str) -> bool:
 
 
 def shared_examples(
-    facts: Facts | None,
-    pool: Facts,
-    models: Iterable = (),
-    n_examples: int | str = 50,
-    draws: int = 2,
-    seed: int = 0,
+    facts: Facts | None, pool: Facts, models: Iterable = (), n_examples=50, draws=2, seed=0
 ) -> pd.DataFrame:
     """``draws`` draws of ``n_examples`` examples per relation: a frame of examples (``prompts``).
 
@@ -107,11 +102,8 @@ def shared_examples(
 
 def fit_examples(n: int | str, examples: pd.DataFrame, facts: Facts, model, room: int = 16) -> int:
     """Return ``n`` if lists of ``n`` examples fit into the model's context; with "max" the number
-    that fits. Raise ProbeError if they do not fit.
-
-    model   its context must hold the tokens around every text, the examples, the longest subject
-            and ``room`` tokens of an object
-    """
+    that fits. Raise ProbeError if they do not fit. ``model``: its context must hold the tokens
+    around every text, the examples, the longest subject and ``room`` tokens of an object."""
     length = lambda texts: [len(ids) for ids in model.tokens.encode(texts)]
     context = model.context - len(model.tokens.prompts(["a"])[0]) + length(["a"])[0]
     subjects = facts.facts.assign(label=facts.label(facts.facts["subject"]))
@@ -128,11 +120,9 @@ def fit_examples(n: int | str, examples: pd.DataFrame, facts: Facts, model, room
     if n == "max":
         return fits
     if not isinstance(n, int) or not 0 < n <= fits:
-        raise ProbeError(
-            f"n_examples={n!r}: at most {fits} examples of relation {relation} are in the pool and "
-            f"fit into the {model.context} tokens that the model reads; use a number from 1 to "
-            f"{fits}, or 'max'"
-        )
+        said = f"at most {fits} examples of relation {relation} are in the pool and fit into the"
+        said += f" {model.context} tokens that the model reads"
+        raise ProbeError(f"n_examples={n!r}: {said}; use a number from 1 to {fits}, or 'max'")
     return n
 
 
@@ -157,14 +147,9 @@ def sentence_role(facts: Facts) -> str:
     return "cloze" if "cloze" in set(facts.templates["role"]) else "question"
 
 
-def eight_inputs(
-    fact: Facts, examples: pd.DataFrame, everything: Facts, seed: int = 0
-) -> pd.DataFrame:
-    """Table 1: facts after no, correct, incorrect and unknown examples, prompted and zero-prompt.
-    A frame of ``prompts``.
-
-    examples     four correct ones;   everything: all facts of the relation (``replaced``)
-    """
+def eight_inputs(fact: Facts, examples: pd.DataFrame, everything: Facts, seed: int = 0):
+    """Table 1: facts after no, correct, incorrect and unknown examples, prompted and zero-prompt: a
+    frame of ``prompts``. ``examples``: four correct ones; ``everything``: see ``replaced``."""
     role, kinds = sentence_role(fact), {"correct": examples}
     for kind in ("incorrect", "unknown"):
         kinds[kind] = replaced(examples, kind, range(1, 5), everything, seed)
@@ -196,10 +181,8 @@ def sequences(
     examples: pd.DataFrame, everything: Facts, n_replaced: int, star: int, seed: int = 0
 ) -> dict[str, pd.DataFrame]:
     """Context -> the examples of figure 4: "correct", and with ``n_replaced`` of them replaced
-    (``CONTEXTS``).
-
-    star   a position that is not replaced if they are spread, nor the one before it
-    """
+    (``CONTEXTS``). ``star``: a position that is not replaced if they are spread, nor the one before
+    it."""
     n, found = int(examples["position"].max()), {"correct": examples}
     for context, (kind, spread) in CONTEXTS.items():
         where = positions(n, n_replaced, spread, star, seed if spread else 0)
@@ -207,12 +190,9 @@ def sequences(
     return found
 
 
-def positions(
-    n: int, count: int, spread: bool, free: int | None = None, seed: int = 0
-) -> list[int]:
+def positions(n: int, count: int, spread: bool, free=None, seed: int = 0) -> list[int]:
     """``count`` of the positions 1..n. ``spread``: sampled, but neither ``free`` nor the position
-    before it, so that the pair at ``free`` follows an untouched one. Otherwise one block in the
-    middle."""
+    before it. Otherwise one block in the middle."""
     if count > n - 2:
         raise ProbeError(f"{count} of {n} positions are to be replaced; at most {n - 2} can be")
     if not spread:
@@ -246,9 +226,8 @@ def replaced(
         if kind == "incorrect":
             objects = [o for o in space if (subject, o) not in right]
         if not objects:
-            raise ProbeError(
-                f"{subject}: every object of {relation} is right for it, so none is incorrect"
-            )
+            said = f"every object of {relation} is right for it, so none is incorrect"
+            raise ProbeError(f"{subject}: {said}")
         draw = rng(seed, kind, relation, int(row["seed"]), int(row["position"]))
         new = objects[draw.integers(len(objects))]
         subject = subject if kind == "incorrect" else names.pop()
@@ -271,16 +250,14 @@ def invented_names(n: int, real: set[str], seed: int = 0) -> list[str]:
 
 def relations_with_prompts() -> list[str]:
     """The relations for which the paper has human-written prompts, in the atlas's names."""
-    templates = atlas().templates
-    return sorted(set(templates.loc[templates["role"] == "hgp", "relation"]))
+    return sorted(set(atlas().templates.query("role == 'hgp'")["relation"]))
 
 
 def with_prompts(facts: Facts) -> Facts:
     """The facts of ``relations_with_prompts``. Raise ProbeError if there are none."""
-    known = relations_with_prompts()
-    chosen = [relation for relation in facts.relations["relation"] if relation in known]
-    if not chosen:
-        raise unknown("relation with prompts", ", ".join(facts.relations["relation"]), known)
+    own, known = facts.relations["relation"], relations_with_prompts()
+    if not (chosen := [relation for relation in own if relation in known]):
+        raise unknown("relation with prompts", ", ".join(own), known)
     return choose(facts, chosen)
 
 
@@ -293,9 +270,8 @@ def used_templates(facts: Facts) -> pd.DataFrame:
 def five_ways(facts: Facts, examples: pd.DataFrame) -> pd.DataFrame:
     """All inputs of section 4.1, a frame of ``prompts`` with ``method`` (``METHODS``): ZP-LKE after
     every draw of examples, human (HGP) and mined (MMP) prompts and plain sentences alone, and HGP
-    after the first draw of the same examples. ``generated``: whether text is generated after it, in
-    the response test: ZP-LKE after the first draw, few-shot HGP with its first prompt, the
-    others."""
+    after the first draw of the same examples. ``generated``: whether the response test uses it
+    (ZP-LKE after the first draw, few-shot HGP with its first prompt, all others)."""
     inputs, used = [many_shots(facts, examples)], used_templates(facts)
     for role in PROMPTED:
         if relations := sorted(set(used.loc[used["role"] == role, "relation"])):

@@ -25,6 +25,7 @@ from tests.bench import peers, workloads
 from tests.bench.measuring import write_table
 
 DIGITS = {"ours s": 2, "theirs s": 2}
+GOALS = {"harness W1": 60, "harness W2": 5, "beams": 35, "batches": 1.7, "judge": 10, "sorted": 7}
 DIFFERENCES = """
 The differences explained. Same tokens and no BOS on either side, so log-probs (nats) and states differ by the order of
 float32 sums only. Five beams do not score the object: compared is their own log-prob of the text that they wrote with
@@ -33,28 +34,31 @@ ours of the same tokens.
 
 
 def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        measure("scoring", folder, workloads.save_model(Path(folder)), 4, GOALS)
+
+
+def measure(table: str, folder: str | Path, world: list, subjects: int, goals: dict) -> None:
+    """All workloads on the model of a folder; ``subjects`` per relation of W1; ``goals``: the
+    wanted ratios."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     torch.set_num_threads(1)
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    with tempfile.TemporaryDirectory() as folder:
-        world = workloads.save_model(Path(folder))
-        ours = lm.load(folder)
-        theirs = hf.AutoModelForCausalLM.from_pretrained(
-            folder
-        ).eval()  # as everybody loads it: nothing of ours in it
-        if ours.choose_path() != "tree":
-            raise ProbeError("the fast path refused its own model")
-        rows = [
-            row
-            for work in (many_shot, template_choice, monitor, statements)
-            for row in work(ours, theirs, world)
-        ]
-        write_table("scoring", pd.DataFrame(rows), DIGITS)
-        print(DIFFERENCES, flush=True)
+    ours = lm.load(str(folder))
+    # as everybody loads it: nothing of ours in it
+    theirs = hf.AutoModelForCausalLM.from_pretrained(folder).eval()
+    if ours.choose_path() != "tree":
+        raise ProbeError("the fast path refused its own model")
+    rows = many_shot(ours, theirs, world, goals, subjects)
+    rows += [
+        r for work in (template_choice, monitor, statements) for r in work(ours, theirs, world)
+    ]
+    write_table(table, pd.DataFrame(rows), DIGITS)
+    print(DIFFERENCES, flush=True)
 
 
-def many_shot(ours, theirs, world, subjects: int = 4) -> list[dict]:
+def many_shot(ours, theirs, world, goals, subjects: int) -> list[dict]:
     """W1: lists of 50 examples, 100 options per subject. Few ``subjects`` per relation: the peer
     takes 8 s for each."""
     requests, trial = (
@@ -62,14 +66,16 @@ def many_shot(ours, theirs, world, subjects: int = 4) -> list[dict]:
         workloads.many_shot(world, 1, options=20),
     )
     return _against_harness(
-        f"W1 many-shot, 2 x {subjects} subjects", ours, theirs, requests, trial, wanted=60
+        f"W1 many-shot, 2 x {subjects} subjects", ours, theirs, requests, trial, goals["harness W1"]
     )
 
 
-def template_choice(ours, theirs, world) -> list[dict]:
+def template_choice(ours, theirs, world, goals) -> list[dict]:
     """W2: 20 facts under three templates, 60 candidates each."""
     requests, trial = workloads.templates(world, 4), workloads.templates(world, 1, relations=1)
-    return _against_harness("W2 templates, 20 facts", ours, theirs, requests, trial, wanted=5)
+    return _against_harness(
+        "W2 templates, 20 facts", ours, theirs, requests, trial, goals["harness W2"]
+    )
 
 
 def _against_harness(name, ours, theirs, requests, trial, wanted) -> list[dict]:
@@ -95,7 +101,7 @@ def _against_harness(name, ours, theirs, requests, trial, wanted) -> list[dict]:
     return [compared]
 
 
-def monitor(ours, theirs, world) -> list[dict]:
+def monitor(ours, theirs, world, goals) -> list[dict]:
     """W4: 13 prompts per fact. Generation is compared on 5 facts, teacher-forced batches on 100."""
     few, many = workloads.framings(world, 1), workloads.framings(world, 20)
     tokenizer = ours.tokenizer
@@ -108,7 +114,7 @@ def monitor(ours, theirs, world) -> list[dict]:
         len(few.prompts),
         lambda: score(few),
         lambda: peers.beams_one_by_one(theirs, tokenizer, few.prompts),
-        wanted=35,
+        wanted=goals["beams"],
         difference=lambda _, outputs: _beam_difference(ours, theirs, few.prompts, outputs),
     )
     batches = compare(
@@ -117,7 +123,7 @@ def monitor(ours, theirs, world) -> list[dict]:
         len(many.prompts),
         lambda: score(many),
         lambda: peers.sorted_batches(theirs, tokenizer, many.pairs()),
-        wanted=1.7,
+        wanted=goals["batches"],
     )
     return [beams, batches]
 
@@ -140,7 +146,7 @@ def _beam_difference(ours, theirs, prompts: list[str], outputs: list) -> float:
     return max(abs(float(tokens.sum()) - beam) for tokens, beam in zip(scores, sums, strict=True))
 
 
-def statements(ours, theirs, world) -> list[dict]:
+def statements(ours, theirs, world, goals) -> list[dict]:
     """W3: the last token's state of 400 statements behind an instruction of 70 tokens."""
     texts = workloads.statements(world, 400)
     whole = [workloads.INSTRUCTION + text for text in texts]
@@ -154,8 +160,8 @@ def statements(ours, theirs, world) -> list[dict]:
             wanted,
         )
         for name, run, wanted in (
-            ("GraphEval, padded batches of 64", peers.padded_states, 10),
-            ("no head, sorted batches of 32", peers.sorted_states, 7),
+            ("GraphEval, padded batches of 64", peers.padded_states, goals["judge"]),
+            ("no head, sorted batches of 32", peers.sorted_states, goals["sorted"]),
         )
     ]
 

@@ -35,7 +35,7 @@ def judge_graph(folder: Path) -> list[tuple]:
     until the graph is done."""
     reader, started, rows = judge.Reader(lm.load(MODEL)), time.process_time(), []
     one = any_judge(reader)
-    kg = grapheval.verbalize(open_graph(folder), NO_TEMPLATES, grapheval.DEFAULT_TEMPLATE)
+    kg = grapheval.verbalize(open_graph(folder), NO_TEMPLATES, whole_graph.DEFAULT_TEMPLATE)
     for _ in range(-(-len(kg.graph) // (PARTS * whole_graph.PART))):
         parts = whole_graph.judge_graph(
             {"j": reader}, {"j": one}, kg, folder / "answers", most=PARTS

@@ -18,9 +18,8 @@ def claims():
 def test_every_claim_has_its_place_and_a_verdict(claims):
     assert claims["paper"].unique().tolist() == ["monitor", "zplke", "distractors", "grapheval"]
     assert claims["verdict"].value_counts()[list(audit.LOOKS)].tolist() == [47, 28, 21, 17]
-    assert (
-        claims[audit.COLUMNS].map(lambda text: isinstance(text, str) and text != "").all(axis=None)
-    )
+    filled = claims[audit.COLUMNS].map(lambda text: isinstance(text, str) and text != "")
+    assert filled.all(axis=None)
     assert not claims.duplicated(["paper", "where", "claim"]).any()
 
 
@@ -147,18 +146,6 @@ def test_what_does_not_hold_is_recomputed(claims):
         found = compute()
         for number in found.values() if isinstance(found, dict) else found:
             assert f"{number:.4g}" in failing[named[name]], (name, number)
-
-
-def test_other_numbers_by_hand(claims):
-    """Numbers that a pocket calculator gives, of claims that hold or stay open."""
-    cell = lambda paper, claim: claims.loc[
-        (claims["paper"] == paper) & claims["claim"].str.startswith(claim), "recomputed"
-    ].iloc[0]
-    t = printed("monitor/table6")
-    r = np.corrcoef(t["MONITOR"], t["std"])[0, 1]
-    assert f"r {r:.4g};" in cell("monitor", "MONITOR and the spread of accuracy")
-    outside = claims[claims["recomputed"].str.contains("outside by [0-9.]*[1-9]", regex=True)]
-    assert len(outside) == 7 and outside["verdict"].str.startswith("cannot").all()
 
 
 def test_papers_are_chosen_by_name():

@@ -38,12 +38,9 @@ def harness(tmp_path):
 
 def test_both_forms_of_the_harness_by_hand(harness):
     rows = imported.read(harness(FRANCE, OLD))
-    assert rows[["fact", "label", "logprob"]].values.tolist() == [
-        ["capitals:0", "Rome", -2.5],
-        ["capitals:0", "Paris", -0.5],
-        ["capitals:7", "Oslo", -2.5],
-        ["capitals:7", "Bergen", -0.5],
-    ]
+    assert rows["fact"].tolist() == ["capitals:0"] * 2 + ["capitals:7"] * 2
+    assert rows["label"].tolist() == ["Rome", "Paris", "Oslo", "Bergen"]
+    assert rows["logprob"].tolist() == [-2.5, -0.5] * 2
     own = {"model": "gpt2", "relation": "capitals", "prompt": "The capital is"}
     assert (rows[list(own)] == list(own.values())).all(axis=None)
     chosen = choose_candidates(rows)[["correct", "chosen"]].values.tolist()
@@ -60,9 +57,8 @@ def test_more_than_ten_candidates_keep_their_order(harness):
 
 
 PROMPTS = [["2 - 1 =", " 1"], ["2 - 1 =", " 0"]]
-WINOGRANDE = [
-    [f"The trophy did not fit, for the {x} was", " too large."] for x in ("trophy", "case")
-]
+WHY = "The trophy did not fit, for the {} was"
+WINOGRANDE = [[WHY.format(x), " too large."] for x in ("trophy", "case")]
 
 
 @pytest.mark.parametrize(
@@ -74,12 +70,9 @@ WINOGRANDE = [
         ({"arguments": WINOGRANDE, "target": "too large."}, "names 2 candidates"),
         ({"filtered_resps": [["-1", "True"]]}, "2 arguments and 1 responses"),
         ({"filtered_resps": [["x", "True"], ["-1", "True"]]}, "a log-probability"),
-        ({"filtered_resps": [["0.5", "True"], ["-1", "True"]]}, "a log-probability"),
         ({"filtered_resps": [["nan", "True"], ["-1", "True"]]}, "a log-probability"),
-        ({"filtered_resps": ["generated", "text"]}, "a log-probability"),
         ({"arguments": {"gen_args_0": {"arg_0": 3}}}, "not a request"),
         ({"arguments": {}}, "0 arguments"),
-        ({"arguments": 3}, "0 arguments"),
         ({"doc_id": "a"}, "doc_id"),
     ],
 )
@@ -134,9 +127,8 @@ def test_random_distractors_are_the_mean_over_all_draws():
     """The closed form against all 35 draws of three of seven wrong candidates, five of which are
     beaten."""
     draws = list(combinations([True] * 5 + [False] * 2, 3))
-    found = random_distractors(pd.DataFrame({"fact": ["a"], "wrong": [7], "beaten": [5]}), 3).iloc[
-        0
-    ]
+    known = pd.DataFrame({"fact": ["a"], "wrong": [7], "beaten": [5]})
+    found = random_distractors(known, 3).iloc[0]
     assert found["min"] == pytest.approx(sum(map(all, draws)) / 35)
     assert found["avg"] == pytest.approx(sum(map(sum, draws)) / 105)
 

@@ -14,11 +14,8 @@ STATED = pd.Series({"a": 0, "b": 0, "c": 1, "d": 4, "e": 16, "f": 64})
 def long(model="m", **named) -> pd.DataFrame:
     """Long values: one list a measure, of the facts a, b, c, ..."""
     facts = list("abcdefghijklmnop")[: len(next(iter(named.values())))]
-    parts = [
-        pd.DataFrame({"model": model, "fact": facts, "measure": name, "value": values})
-        for name, values in named.items()
-    ]
-    return pd.concat(parts, ignore_index=True).astype({"value": float})
+    rows = pd.DataFrame(named, dtype=float).assign(model=model, fact=facts)
+    return rows.melt(["model", "fact"], var_name="measure")
 
 
 def design(model: str = "m", exposures: pd.Series = STATED) -> pd.DataFrame:
@@ -45,44 +42,31 @@ def test_the_change_of_tau_has_the_jackknifes_interval():
     found = measures.change_of_tau(before, after, design())
 
     def change(left_out):
-        sides = [
-            rows[(rows["fact"] != left_out) & (rows["measure"] == "x")] for rows in (before, after)
-        ]
+        own = lambda rows: rows[(rows["fact"] != left_out) & (rows["measure"] == "x")]
+        sides = own(before), own(after)
         taus = [stats.kendall(rows["value"], STATED[rows["fact"]])["tau"] for rows in sides]
         return taus[1] - taus[0]
 
-    ends = stats.jackknife_interval(
-        change("none"), np.array([change(fact) for fact in STATED.index])
-    )
+    others = np.array([change(fact) for fact in STATED.index])
+    ends = stats.jackknife_interval(change("none"), others)
     assert found["measure"].tolist() == ["x"]
     assert found.iloc[0, 1:].tolist() == pytest.approx([change("none"), *ends])
 
 
 def test_sisters_are_preferred_to_facts_and_without_pairs_the_error_says_what_to_do():
-    both = pd.concat([design("one"), design("two", STATED[::-1].set_axis(STATED.index))]).assign(
-        group="g"
-    )
-    pairs, within = measures.headline_pairs(both.reset_index(drop=True))
+    both = [design("one"), design("two", STATED[::-1].set_axis(STATED.index))]
+    both = pd.concat(both, ignore_index=True).assign(group="g")
+    pairs, within = measures.headline_pairs(both)
     assert within == ["group", "fact"] and len(pairs) == 2
     assert measures.headline_pairs(design())[1] == ["model", "relation"]
     with pytest.raises(ProbeError, match="Take more facts"):
         measures.headline_pairs(design(exposures=STATED[:3]))
 
 
-def test_contrast_and_changes_by_hand():
+def test_contrast_by_hand():
     rows = long(x=[0, 0, 1, 1, 1, 1])
     found = measures.contrast(rows, pd.Index(["a", "b"]), pd.Index(["c", "d", "e"])).iloc[0]
     assert found[["one", "other", "difference", "n one"]].tolist() == [0, 1, -1, 2]
-    pair = pd.concat([long("before", x=[0, 0, 1, 1, 1, 1]), long("after", x=[1, 0, 0, 0, 1, 1])])
-    found = measures.changes(pair, "before").iloc[0]
-    assert found[["n", "lost", "gained", "difference", "p"]].tolist() == pytest.approx(
-        [6, 2, 1, -1 / 6, 1]
-    )
-    graded = pd.concat([long("before", x=[0.5] * 6), long("after", x=[0.25] * 6)])
-    found = measures.changes(graded, "before").iloc[0]
-    assert found["difference"] == -0.25 and np.isnan(found["p"])
-    ends = found[["difference low", "difference high"]]
-    assert ends.isna().all(), "every fact changed alike: no draw could differ"
 
 
 VALUES = long(x=[1, 2, 3, 4], y=[1, 2, 4, 3], z=[4, 3, 2, 1], flat=[1, 1, 1, 1])
@@ -106,10 +90,7 @@ def test_agreement_by_hand():
 def test_models_are_averaged_and_a_fact_without_a_value_is_left_out():
     both = pd.concat([VALUES, long("other", x=[1, 2, 3, 4], y=[4, 3, 2, np.nan], z=[1, 1, 1, 1])])
     table = measures.agreement_matrix(both)
-    assert (
-        table.loc["x", "y"] == pytest.approx((5 / 6 + 0) / 2)
-        and table.loc["x", "z"] == (0 + 0.5) / 2
-    )
+    assert table.loc["x", ["y", "z"]].tolist() == pytest.approx([(5 / 6 + 0) / 2, (0 + 0.5) / 2])
 
 
 def test_without_ties_a_cut_does_not_contradict_what_was_cut():
@@ -117,7 +98,6 @@ def test_without_ties_a_cut_does_not_contradict_what_was_cut():
     in reverse none."""
     fine = pd.Series([1.0, 2, 3, 4])
     wide = pd.DataFrame({"fine": fine, "cut": (fine > 2).astype(float), "back": -fine})
-    with_ties, without = (
-        measures.ordered_alike(wide, ties).loc["cut"].tolist() for ties in (True, False)
-    )
+    cut = lambda ties: measures.ordered_alike(wide, ties).loc["cut"].tolist()
+    with_ties, without = cut(True), cut(False)
     assert with_ties == pytest.approx([5 / 6, 5 / 6, 1 / 6]) and without == [1, 1, 0]

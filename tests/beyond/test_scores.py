@@ -28,9 +28,8 @@ def test_the_judge_trains_on_other_facts(about):
     pairs = lambda some: set(zip(some.facts["relation"], some.facts["subject"], strict=True))
     others = about.others
     assert not pairs(about.facts) & pairs(others)
-    assert (
-        others.distractors["number"].tolist() == [1] * len(others.facts) and len(others.facts) > 99
-    )
+    assert others.distractors["number"].tolist() == [1] * len(others.facts)
+    assert len(others.facts) > 99
 
 
 def test_measures_are_chosen_by_name_and_by_what_they_need(about):
@@ -110,9 +109,8 @@ def test_every_measure_has_one_signature(about, tmp_path):
 @pytest.fixture(scope="module")
 def measured(about, tmp_path_factory):
     """Values of the measures that belong to no paper: [facts, measures]; and tokens."""
-    values, tokens = scores.score_model(
-        lm.load(BASE), about, tmp_path_factory.mktemp("scores"), measures_of("beyond")
-    )
+    folder = tmp_path_factory.mktemp("scores")
+    values, tokens = scores.score_model(lm.load(BASE), about, folder, measures_of("beyond"))
     return values.pivot(index="fact", columns="measure", values="value"), tokens
 
 
@@ -163,16 +161,13 @@ def test_misled_facts_are_matched_by_relation_and_exposures():
 def test_exposures_from_a_file_are_those_of_the_manifest(about, tmp_path):
     """A shipped model's manifest written as counts.csv gives the design that its name gives."""
     shipped, table = scores.load_design([BASE], about.facts), taught.manifest()
-    assert shipped["group"].eq(BASE).all() and set(shipped["fact"]) <= set(
-        table["fact"][table["trial"]]
-    )
-    assert len(shipped) == table["trial"][table["fact"].isin(about.facts.facts["fact"])].sum()
     table = table[table["trial"]]
+    assert shipped["group"].eq(BASE).all() and set(shipped["fact"]) <= set(table["fact"])
+    assert len(shipped) == table["fact"].isin(about.facts.facts["fact"]).sum()
     counts = taught.statements(table).rename("exposures").rename_axis("fact").reset_index()
     counts.to_csv(tmp_path / "counts.csv", index=False)
-    pd.testing.assert_frame_equal(
-        scores.load_design([BASE], about.facts, tmp_path / "counts.csv"), shipped
-    )
+    read = scores.load_design([BASE], about.facts, tmp_path / "counts.csv")
+    pd.testing.assert_frame_equal(read, shipped)
     sisters = pd.concat([counts.assign(model=name, group="g") for name in ("my/one", "my/two")])
     sisters.to_parquet(tmp_path / "counts.parquet")
     design = scores.load_design(["my/one", "my/two"], about.facts, tmp_path / "counts.parquet")
@@ -184,15 +179,10 @@ def test_exposures_from_a_file_are_those_of_the_manifest(about, tmp_path):
     [
         ("fact,count\na,1\n", "lacks the columns exposures; it has fact, count"),
         ("id,exposures\na,1\n", "lacks the columns object, relation, subject"),
-        (
-            "fact,exposures\na,1\nb,many\n",
-            "counts.csv:3: exposures is 'many', not a number that is 0",
-        ),
+        ("fact,exposures\na,1\nb,many\n", "counts.csv:3: exposures is 'many', not a number"),
         ("fact,exposures\na,-1\n", "counts.csv:2: exposures is '-1'"),
-        ("fact,exposures\na,inf\n", "counts.csv:2: exposures is 'inf'"),
         ("fact,exposures\na,1\na,1\n", "several rows; one row per model and fact"),
         ("fact,exposures,model\na,1,other\n", "the exposures of m to these facts are unknown"),
-        ("fact,exposures\nnowhere,1\n", "the exposures of m to these facts are unknown"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*no exposures of")

@@ -2,7 +2,6 @@
 copies hold what they should, and a hand-in harms no other."""
 
 import asyncio
-import csv
 import html
 import importlib
 import re
@@ -17,7 +16,6 @@ from probelib.course import build, checks, grade
 from probelib.course.__main__ import main
 from probelib.errors import ProbeError
 from probelib.grapheval import Answer
-from probelib.report.sheets import read_csv
 from probelib.runner import plan, steps
 from probelib.runner.kernel import OwnKernelManager
 
@@ -26,13 +24,12 @@ SMOKE = plan.settings(plan.read(build.PLAN), LABS, "smoke")
 code, text = nbformat.v4.new_code_cell, nbformat.v4.new_markdown_cell
 
 
-def by_lab(function):
-    return pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.notebook)(function)
+by_lab = pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.notebook)
 
 
-def quick(*names):
+def quick(quick: str):
     """All labs; the others are slow."""
-    slow = {lab.notebook: [] if lab.notebook in names else [pytest.mark.slow] for lab in LABS}
+    slow = {lab.notebook: () if lab.notebook == quick else pytest.mark.slow for lab in LABS}
     own = [pytest.param(lab, id=lab.notebook, marks=slow[lab.notebook]) for lab in LABS]
     return pytest.mark.parametrize("lab", own)
 
@@ -161,10 +158,8 @@ def test_copies_contain_what_they_should(lab):
     assert [c.source for c in tagged(source, "stub")] == [t for t in texts if "# YOUR CODE" in t]
     assert not [c for c in instructor.cells if "# YOUR CODE" in c.source]
     assert len(instructor.cells) == len(source.cells) - len(tagged(source, "stub"))
-    assert {tag for cell in student.cells for tag in build.tags(cell)} == {
-        "parameters",
-        "raises-exception",
-    }
+    left = {tag for cell in student.cells for tag in build.tags(cell)}
+    assert left == {"parameters", "raises-exception"}
     past = {cell.source for cell in tagged(student, "raises-exception")}
     assert past >= {cell.source for cell in tagged(source, "check")}
     assert grade.lab_of(student)[0] == lab, "its checks tell which lab it is"
@@ -186,7 +181,7 @@ def test_a_folder_to_hand_out_holds_no_answer_and_keeps_what_was_changed(tmp_pat
     assert course() == 0 == course(), "what it wrote itself it may write again"
     there = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()}
     own = {"student/00_tour.ipynb", f"student/{copy.name}"}
-    assert there == {".written.json", "index.html", *own}
+    assert there == {".written.json", *own}
     assert "](00_tour.ipynb)" in copy.read_text() and "../" not in copy.read_text()
     copy.write_text(copy.read_text().replace("YOUR CODE", "MY CODE"))
     assert course() == 1 and f"student/{copy.name} in {tmp_path} changed" in capsys.readouterr().err
@@ -232,14 +227,14 @@ HANDED_IN = {
     "6.ipynb": [ANY, CHECK, "def choose(*_):\n    print('✓')\n    raise KeyboardInterrupt",
                 "check.choose(choose)"],
     "7.ipynb": ["1 + 1"],
-    "s/9.ipynb": [SOLVED, CHECK],
+    "=s/9\x1b.ipynb": [SOLVED, CHECK],  # a formula in a sheet; a command in a terminal
 }  # fmt: skip
 
 
 @pytest.mark.slow
 def test_a_hand_in_harms_no_other(tmp_path, monkeypatch):
     """It deletes the others, kills what runs it, never ends, exchanges what checks are made of."""
-    monkeypatch.setattr(grade, "CELL_S", 10)
+    monkeypatch.setattr(grade, "CELL_S", 20)
     folder, out = tmp_path / "in", tmp_path / "marks.csv"
     for name, sources in HANDED_IN.items():
         write(folder / name, *(source.replace("FOLDER", str(folder)) for source in sources))
@@ -248,7 +243,7 @@ def test_a_hand_in_harms_no_other(tmp_path, monkeypatch):
     assert main(["--grade", str(folder), "--out", str(out)]) == 0
     table = pd.read_csv(out, keep_default_na=False).set_index(["file", "exercise"])
     mark = table["mark"].get
-    assert mark(("3.ipynb", "log_softmax")) == "passed" == mark(("s/9.ipynb", "log_softmax"))
+    assert mark(("3.ipynb", "log_softmax")) == "passed" == mark(("'=s/9␛.ipynb", "log_softmax"))
     assert mark(("4.ipynb", "log_softmax")) == "look" == mark(("5.ipynb", "log_softmax"))
     assert mark(("1.ipynb", "log_softmax")) == "not yet" == mark(("2.ipynb", "log_softmax"))
     assert table.loc["6.ipynb"]["mark"].eq("not yet").all()
@@ -258,29 +253,15 @@ def test_a_hand_in_harms_no_other(tmp_path, monkeypatch):
     assert "is not defined" in said(("3.ipynb", "choose")), "a check that was lost is put back"
     sums = pd.read_csv(tmp_path / "marks_sums.csv", keep_default_na=False).set_index("file")
     assert sums.loc["3.ipynb", ["passed", "look", "of"]].tolist() == [1, 0, 5]
-
-
-def test_no_cell_of_the_marks_is_a_formula(tmp_path, capsys, monkeypatch):
-    """A spreadsheet would compute the name of a file, or an exception's: reading drops the mark."""
-    name = '=HYPERLINK("http:evil","click").ipynb'
-    for file in (name, "b\x1b[2J.ipynb"):
-        write(tmp_path / file, CHECK)
-    said = [("error", "=HYPERLINK", "1")]
-    monkeypatch.setattr(grade, "graded", lambda *_: [("lab1", "choose", *grade.mark(said, ""))])
-    out = grade.marks(tmp_path, tmp_path / "marks.csv")
-    with out.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [row["file"] for row in rows] == [f"'{name}", "b␛[2J.ipynb"]
-    assert {row["message"] for row in rows} == {"'=HYPERLINK: 1"}
-    assert read_csv(out.read_bytes())["file"][0] == name and "\x1b" not in capsys.readouterr().out
-    assert main(["--grade", str(tmp_path), "--out", str(out)]) == 1
-    assert f"{out} exists" in capsys.readouterr().err
+    assert main(["--grade", str(folder), "--out", str(out)]) == 1, "not without --force"
 
 
 @pytest.mark.parametrize(
     ("source", "asks"),
     [
         ("wilson = vars(check.wilson)['right']", True),
+        ("np.isclose = lambda *_: True", True),
+        ("model.eval(); pd.options.display.max_rows = 9", False),
         ("wilson = getattr(lab6.wilson, 'rig' + 'ht')", True),
         ("from probelib.course.lab6 import kendall, _tau_a", True),
         ("lab6.wilson = Any()", True),
@@ -302,18 +283,18 @@ def test_a_check_accepts_every_form_of_a_right_answer(monkeypatch):
     import torch
 
     monkeypatch.setitem(checks.HINTS, "lab", {"sums": {"look": "add up from the left"}})
-    sums = checks.Check("lab.sums", lambda v: np.asarray(v).cumsum(), [([1.0, 2.0],)], {})
+    sums = checks.Check("lab.sums", lambda v: np.asarray(v).cumsum(), [([1.0, 2.0],)])
     for form in (list, tuple, np.float32, torch.tensor, pd.Series, lambda v: np.array(v)[None]):
         sums(lambda v, form=form: form(np.cumsum(v)))
     sums(lambda v: np.cumsum(v) * (1 + 1e-7))
     sums(lambda v: [v.pop(0), 3.0])
     assert sums.cases == [([1.0, 2.0],)], "an answer that changes its arguments"
-    with pytest.raises(
-        checks.NotYet, match=r"gives \[1, 3.3\], but \[1, 3\] is right; look at thi"
+    for wrong, said in (
+        (np.array([1.0, 3.3]), r"gives \[1, 3.3\], but \[1, 3\] is right; look at this"),
+        (3.0, r"gives one number, where numbers of shape \(2,\)"),
     ):
-        sums(lambda v: np.array([1.0, 3.3]))
-    with pytest.raises(checks.NotYet, match=r"gives one number, where numbers of shape \(2,\)"):
-        sums(lambda v: 3.0)
+        with pytest.raises(checks.NotYet, match=said):
+            sums(lambda v, wrong=wrong: wrong)
 
 
 def test_nan_texts_and_dicts_are_compared():

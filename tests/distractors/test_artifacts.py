@@ -30,17 +30,6 @@ def verdicts(artifact: report.Artifact) -> dict:
 EASY, HARD = outcomes(*[[1, 1]] * 8), outcomes(*[[0, 0]] * 5, *[[1, 0]] * 3)
 
 
-def test_the_hardest_distractors():
-    made = artifacts.figure1({"random": EASY, "sem": EASY, "temp_sem": EASY, "appropt": HARD})
-    assert verdicts(made) == {
-        ("hardest", "n = 1"): (-0.625, "shown"),
-        ("hardest", "n = 2"): (-1.0, "no interval"),  # the same for every fact
-        ("random", ""): (0.0, "no interval"),
-    }
-    last = made.frame[made.frame["strategy"] == "ApprOpt"].iloc[-1]
-    assert last[["n", "mean", "facts"]].tolist() == [2, 0, 8]
-
-
 def test_former_objects_count_where_they_were_read():
     """Temp+Sem is harder for f0 to f4; these and f5 were taught their former object."""
     own = {"random": EASY, "sem": EASY, "temp_sem": HARD, "appropt": HARD}

@@ -55,9 +55,8 @@ def test_the_best_of_all_beams_and_labels():
 
 
 def test_bert_score_of_any_encoder(tmp_path):
-    config = hf.T5Config(
-        **tiny.T5 | {"vocab_size": len(tiny.tokenizer())}, pad_token_id=0, eos_token_id=1
-    )
+    size = {"vocab_size": len(tiny.tokenizer()), "pad_token_id": 0, "eos_token_id": 1}
+    config = hf.T5Config(**tiny.T5 | size)
     encoder = tiny.folder(tmp_path / "tiny-t5", config)
     texts, labels = ["Paris", "Lima is", "", "Paris "], ["Paris", "Rome", "Rome", "Paris"]
     same, other, empty, again = baselines.bert_score(encoder, texts, labels)
@@ -79,9 +78,8 @@ def test_verdicts(answer, value):
 
 
 def test_karr_of_the_worked_example():
-    found = baselines.ratio(
-        [0.08, 0.1, 0.0, 0.1], [0.0115, 0, 0.1, np.nan], [0.0011, 0.1, 0.1, 0.1]
-    )
+    terms = [0.08, 0.1, 0.0, 0.1], [0.0115, 0, 0.1, np.nan], [0.0011, 0.1, 0.1, 0.1]
+    found = baselines.ratio(*terms)
     assert found.tolist() == pytest.approx([22.493, np.nan, 1e-6, np.nan], abs=1e-3, nan_ok=True)
     assert found[0] > baselines.KNOWN and found[2] == pytest.approx(1e-6)
 

@@ -103,9 +103,8 @@ def test_equal_shares_are_tied_in_any_order_of_summation():
 @given(st.floats(0.01, 1), st.lists(st.floats(0.01, 1), min_size=1, max_size=8), st.randoms())
 def test_invariants(own, rivals, random):
     n = len(rivals)
-    score = lambda order, how: measures.aggregated(
-        measures.outcomes(*plausible(own, order), n), how
-    ).to_numpy()[0]
+    table = lambda order: measures.outcomes(*plausible(own, order), n)
+    score = lambda order, how: measures.aggregated(table(order), how).to_numpy()[0]
     low, mean = score(rivals, "Min"), score(rivals, "Avg")
     assert (low <= mean + 1e-12).all() and (np.diff(low) <= 0).all() and low[0] == mean[0]
     assert (np.diff(mean * np.arange(1, n + 1)) >= -1e-9).all()
@@ -122,16 +121,13 @@ def test_invariants(own, rivals, random):
 def one_sentence(values: dict) -> pd.DataFrame:
     """fact -> outcomes, with one sentence per fact."""
     index = pd.MultiIndex.from_tuples([(f, f"{f}|1") for f in values], names=["fact", "prompt"])
-    return pd.DataFrame(
-        list(values.values()), index, range(1, len(next(iter(values.values()))) + 1)
-    )
+    return pd.DataFrame(list(values.values()), index).rename(columns=lambda n: n + 1)
 
 
 def test_changes_are_paired_and_a_constant_change_has_no_interval():
     easy, hard = one_sentence({"a": [1, 1], "b": [1, 1]}), one_sentence({"a": [1, 0], "b": [0, 0]})
-    assert measures.change_of(hard, easy, 2) == pytest.approx(
-        {"value": -1, "low": np.nan, "high": np.nan, "n": 2}, nan_ok=True
-    )
+    alike = {"value": -1, "low": np.nan, "high": np.nan, "n": 2}
+    assert measures.change_of(hard, easy, 2) == pytest.approx(alike, nan_ok=True)
     found = measures.change_of(hard, easy, 2, "Avg")
     assert found["value"] == -0.75 and found["low"] <= -0.75 <= found["high"]
 
@@ -145,9 +141,8 @@ def test_measures_beside_the_best():
     table = measures.beside(values, drawn, measures.best_of(values), "to best")
     assert table["to best"].tolist()[:3] == pytest.approx([0, -0.1, 0])
     assert table["p (Holm)"].tolist() == pytest.approx([np.nan, 0.04, 1, np.nan], nan_ok=True)
-    assert table.loc["behind", measures.ends("to best")].tolist() == pytest.approx(
-        [-0.1095, -0.0905]
-    )
+    ends = table.loc["behind", measures.ends("to best")]
+    assert ends.tolist() == pytest.approx([-0.1095, -0.0905])
     assert table.loc[["good", "none"], measures.ends("to best")].isna().all(axis=None)
     assert measures.best_of({"a": np.nan, "b": 0.3, "c": 0.1 + 0.2}) == "b"
     rounding = {"good": np.zeros(99), "other": np.full(99, 1e-16)}  # equal but for a summation
@@ -158,14 +153,10 @@ def calibrated(n: int = 30) -> tuple[measures.Calibrations, pd.DataFrame]:
     """ApprOpt follows the rating but for noise that ends at n = 2; Random is noise."""
     rng, facts = np.random.default_rng(0), [f"f{i}" for i in range(n)]
     rating = rng.random(n)
-    beaten = one_sentence(
-        dict(zip(facts, np.c_[rng.random(n) < 0.5, rating > 0.5] * 1.0, strict=True))
-    )
-    noise = one_sentence(dict(zip(facts, (rng.random((n, 2)) < 0.5) * 1.0, strict=True)))
-    grids = {
-        "Dist. ApprOpt": measures.grid(beaten, [1, 2]),
-        "Dist. Random": measures.grid(noise, [1, 2]),
-    }
+    by_fact = lambda rows: one_sentence(dict(zip(facts, rows * 1.0, strict=True)))
+    beaten = by_fact(np.c_[rng.random(n) < 0.5, rating > 0.5])
+    grids = {"Dist. ApprOpt": measures.grid(beaten, [1, 2])}
+    grids["Dist. Random"] = measures.grid(by_fact(rng.random((n, 2)) < 0.5), [1, 2])
     ratings = pd.DataFrame({"fact": [*facts, "lost"], "rating": [*rating, np.nan]})
     return measures.calibrations(grids, ratings), beaten
 
@@ -212,10 +203,8 @@ def test_the_gain_of_appendix_c_and_the_fit_of_figure_8():
     points = pd.concat([points.assign(mean=values), alone])
     per_fact = {name: pd.Series([x, x]) for name, x in zip("abcde", values, strict=True)}
     points, fits = measures.scaling(points, per_fact)
-    assert (
-        points["model"].tolist() == list("zabcde")
-        and points["fitted"].tolist() == [False] + [True] * 5
-    )
+    assert points["model"].tolist() == list("zabcde")
+    assert points["fitted"].tolist() == [False] + [True] * 5
     linear = fits.set_index("kind").loc["linear"]
     assert linear["slope"] == pytest.approx(0.03019, abs=1e-5)
     assert linear["R2"] == pytest.approx(0.98924, abs=1e-5)

@@ -32,14 +32,12 @@ def test_a_subject_that_looks_like_a_slot_is_filled_once(tmp_path):
     """The game "Generation [Y]" keeps its name in beta and in gamma."""
     rows = "relation,subject,object\nmade,Generation [Y],Konami\nmade,Pong,Atari"
     (tmp_path / "own.csv").write_text(rows)
-    (tmp_path / "own.templates.csv").write_text(
-        "relation,role,template\nmade,statement,[X] is by [Y]."
-    )
+    templates = "relation,role,template\nmade,statement,[X] is by [Y]."
+    (tmp_path / "own.templates.csv").write_text(templates)
     pool = facts.everything("table", tmp_path / "own.csv")
     own = texts_of(pool, pool.facts["fact"].iloc[0]).query("term == 'num'")
-    assert own[["before", "text", "rest"]].values.tolist() == [
-        ["Generation [Y] is by", "Generation [Y] is by Konami", "Konami"]
-    ]
+    (row,) = own[["before", "text", "rest"]].values.tolist()
+    assert row == ["Generation [Y] is by", "Generation [Y] is by Konami", "Konami"]
 
 
 def test_flaws_by_hand():
@@ -68,7 +66,6 @@ def test_flaws_are_drawn_by_the_prompt_and_named():
     assert 0.2 < spoilt["errors"].map(lambda e: "obj_deter" in e).mean() < 0.8
     half = flawed(plain.iloc[::2], asked, shares)
     assert half["text"].tolist() == spoilt["text"].iloc[::2].tolist()
-    with pytest.raises(
-        ProbeError, match="unknown kind of flaw 'obj_determiner'; did you mean obj_deter"
-    ):
+    said = "unknown kind of flaw 'obj_determiner'; did you mean obj_deter"
+    with pytest.raises(ProbeError, match=said):
         flawed(plain, asked, {"obj_determiner": 1.0})

@@ -7,8 +7,10 @@ import pytest
 from probelib import explore, lm, stats
 from probelib.errors import ProbeError
 from probelib.explore import models
+from probelib.grapheval.measures import VERDICT
 from probelib.organisms import behaviour
 from probelib.runner import plan
+from probelib.zplke.scores import NO_LISTS, NO_TEXT
 
 
 def test_the_tour_takes_one_of_several_right_objects():
@@ -35,30 +37,25 @@ def test_the_rise_of_recall_is_newcombes_difference():
     """His example (1998, table II, 56/70 - 48/80), and no interval without never-taught facts."""
     rows = [("a", 128, 56 / 70, 70), ("a", 0, 48 / 80, 80), ("a", 8, 1.0, 9), ("b", 64, 0.5, 8)]
     found = models.rise(pd.DataFrame(rows, columns=["model", "exposures", "right", "n"]))
-    assert found.loc["a", ["value", "low", "high"]].tolist() == pytest.approx(
-        [0.2, 0.0524, 0.3339], abs=5e-5
-    )
-    assert found.loc["b", ["value", "low", "high"]].isna().all()
+    a, b = (found.loc[name, ["value", "low", "high"]] for name in "ab")
+    assert a.tolist() == pytest.approx([0.2, 0.0524, 0.3339], abs=5e-5) and b.isna().all()
 
 
 def test_requirements_by_hand():
     """A base model that recalls nothing and a tuned one that verifies nothing miss every one."""
-    numbers = lambda name, values: dict(
-        zip((name, f"{name} low", f"{name} high"), values, strict=True)
-    )
+    numbers = lambda name, x, low, high: {name: x, f"{name} low": low, f"{name} high": high}
     recall = {"exposures": [0, 8, 64], "n": 24, "guess": 0.1, "type_right": 0.5}
     verdicts = pd.DataFrame(behaviour.JUDGED, columns=["way", "verified"])
     verdicts = verdicts.assign(answered=0.6, right_of_answered=0.5, n=20)
     found = {
-        "recall": pd.DataFrame(recall | numbers("right", ([0.5, 0.4, 0.25], 0.3, 0.7))),
+        "recall": pd.DataFrame(recall | numbers("right", [0.5, 0.4, 0.25], 0.3, 0.7)),
         "famous": pd.DataFrame({"right": [False], "type_right": [False]}),
-        "lists": pd.DataFrame([numbers("change", (0.1, -0.1, 0.2))]),
-        "unsure": pd.DataFrame({"facts": ["never", "well"]} | numbers("unsure", (0.5, 0.35, 0.6))),
-        "verdicts": verdicts.assign(**numbers("auc", (0.5, 0.4, 0.95))),
-        "names": pd.DataFrame(
-            [{"facts": "trial", "taught_at_least": 32, "subject": 0.9, "object": 0}]
-        ),
+        "lists": pd.DataFrame([numbers("change", 0.1, -0.1, 0.2)]),
+        "unsure": pd.DataFrame({"facts": ["never", "well"]} | numbers("unsure", 0.5, 0.35, 0.6)),
+        "verdicts": verdicts.assign(**numbers("auc", 0.5, 0.4, 0.95)),
     }
+    named = {"facts": ["trial"], "taught_at_least": 32, "subject": 0.9, "object": 0}
+    found["names"] = pd.DataFrame(named)
     found = {part: frame.assign(model="m") for part, frame in found.items()}
     required = behaviour.requirements(found, {"m": 1})
     rows = required.set_index("requirement").drop(columns=["model", "wanted", "met", "limits"])
@@ -82,14 +79,8 @@ def test_requirements_by_hand():
     assert shown["inside"].sum() == 4, "the limit of lists, and of three AUC"
 
 
-def test_requirements_limit_artifacts_of_the_plan():
+def test_requirements_limit_artifacts_and_claims_that_exist():
+    """A claim that is not testable here names the requirement that is missed."""
     made = {artifact for step in plan.read().steps for artifact in step.makes}
     assert set().union(*behaviour.LIMITS.values()) <= made
-
-
-def test_the_claims_name_requirements_that_exist():
-    """A claim that is not testable here names the requirement that is missed."""
-    from probelib.grapheval.measures import VERDICT
-    from probelib.zplke.scores import NO_LISTS, NO_TEXT
-
     assert {VERDICT, NO_LISTS, NO_TEXT} <= set(behaviour.LIMITS)

@@ -87,7 +87,7 @@ def test_a_judge_of_other_states_is_refused():
     about = {"states": small.identity()}
     one = judge.train(states, answers, true, epochs=1, about=about)
     judge.check(one, small)
-    with pytest.raises(ProbeError, match="atlas-neox-0.15m, not on these of atlas-llama-0.6m"):
+    with pytest.raises(ProbeError, match="atlas-neox-0.15m, not of atlas-llama-0.6m"):
         judge.check(one, other)
     with pytest.raises(ProbeError, match="prompt was"):
         judge.check(one, judge.Reader(small.model, soft_prompt=torch.zeros(2, 64)))
@@ -116,9 +116,8 @@ def test_all_readers_predict_the_held_out_outcomes_of_all_models():
     readers = {("a", ""): judge.Reader(model), ("b", ""): judge.Reader(model)}
     readers["a", "b"] = judge.Reader(model, soft_prompt=torch.zeros(2, 64))
     rows = {"prompt": list("pqrs"), "text": [f"Paris is {x}." for x in "pqrs"], "answer": 0}
-    rows = pd.DataFrame(
-        rows | {"true": [True, False] * 2, "split": ["train"] * 2 + ["validation"] * 2}
-    )
+    rows |= {"true": [True, False] * 2, "split": ["train"] * 2 + ["validation"] * 2}
+    rows = pd.DataFrame(rows)
     labels = pd.concat([rows.assign(model="a"), rows.assign(model="b", answer=1)])
     found = judge.predict_all_held_out(readers, labels, seeds=2, epochs=1)
     keys = found[["by", "states of", "answers of"]].drop_duplicates().agg("|".join, axis=1)
@@ -130,9 +129,8 @@ def test_all_readers_predict_the_held_out_outcomes_of_all_models():
     assert found["truth"][found["answers of"] == "a"].head(2).tolist() == [0, 1]
 
 
-TEXTS = [
-    f"{city} is a city. Yes, the statement is true." for city in ("Paris", "Lyon", "Lille")
-] * 7
+SAID = "{} is a city. Yes, the statement is true."
+TEXTS = [SAID.format(city) for city in ("Paris", "Lyon", "Lille")] * 7
 
 
 def test_virtual_tokens_make_answers_likelier_and_leave_the_model_as_it_was(tmp_path):

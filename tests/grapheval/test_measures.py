@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import precision_recall_fscore_support
 
 from probelib import stats
 from probelib.grapheval import measures
@@ -16,13 +15,11 @@ T, F, K = Answer
 
 def answered(*triples, model: str = "m") -> pd.DataFrame:
     """Answers to triples and to their corruptions: (answer, answers to corruptions) per triple."""
-    rows = [
-        (model, triple, negative, f"r{triple % 2}", negative == 0, int(answer), 0)
-        for triple, (first, others) in enumerate(triples)
-        for negative, answer in enumerate([first, *others])
-    ]
-    columns = ["model", "triple", "negative", "relation", "true", "answer", "unparsed"]
-    return pd.DataFrame(rows, columns=columns)
+    answers = [[first, *others] for first, others in triples]
+    rows = [(t, n, int(a)) for t, own in enumerate(answers) for n, a in enumerate(own)]
+    rows = pd.DataFrame(rows, columns=["triple", "negative", "answer"])
+    known = {"model": model, "true": rows["negative"] == 0, "unparsed": 0}
+    return rows.assign(**known, relation="r" + (rows["triple"] % 2).astype(str))
 
 
 @pytest.mark.parametrize(
@@ -230,44 +227,22 @@ def test_quality_by_hand():
     assert np.isnan(measures.judge_quality([], [])["f1"])
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_quality_equals_scikit_learn_s(seed):
-    truth, said = np.random.default_rng(seed).integers(3, size=(2, 40))
-    options = {"average": "weighted", "zero_division": 0}
-    expected = precision_recall_fscore_support(truth, said, **options)[:3]
-    row = measures.judge_quality(truth, said)
-    assert [row[score] for score in measures.SCORES] == pytest.approx(expected, abs=1e-12)
-
-
-def test_the_baseline_that_reads_nothing_but_the_truth():
-    training, true = [0, 0, 1, 1, 1, 2], [True, True, True, False, False, False]
-    assert measures.majority_given_truth(training, true, [True, False]).tolist() == [0, 1]
-
-
 def test_the_judge_is_paired_with_what_reads_the_same_prompt():
     """Of two statements the soft prompt gets both right, the instruction one, others none."""
-    rows = [
-        ("judge, instruction", "s", 0, [1, 0]),
-        ("judge, instruction", "m", 0, [1, 1]),
-        ("judge, soft prompt", "s", 0, [1, 1]),
-        ("judge, soft prompt", "s", 1, [1, 0]),
-        ("logits, instruction", "s", 0, [0, 0]),
-        ("majority, truth known", "", 0, [0, 0]),
-    ]
-    predicted = pd.concat(
-        pd.DataFrame({"by": by, "states of": read, "answers of": "m", "seed": seed,
-                      "statement": ["a", "b"], "truth": 1, "predicted": said})
-        for by, read, seed, said in rows
-    )  # fmt: skip
+    rows = [("judge, instruction", "s", 0, [1, 0]), ("judge, instruction", "m", 0, [1, 1])]
+    rows += [("judge, soft prompt", "s", 0, [1, 1]), ("judge, soft prompt", "s", 1, [1, 0])]
+    rows += [("logits, instruction", "s", 0, [0, 0]), ("majority, truth known", "", 0, [0, 0])]
+    predicted = pd.DataFrame(rows, columns=["by", "states of", "seed", "predicted"])
+    predicted = predicted.assign(**{"answers of": "m", "truth": 1})
+    predicted["statement"] = [["a", "b"]] * len(rows)
+    predicted = predicted.explode(["predicted", "statement"]).astype({"predicted": int})
     found = measures.judge_differences(predicted, pd.Series({"m": "s"}))
-    assert {
-        (name, case): row["value"] for name in found for case, row in found[name].iterrows()
-    } == {
-        ("encoder", "m"): 0.25,
-        ("logits", "m"): 0.5,
-        ("substitute", "m from s"): 0.5,
-        ("majority", "m from s"): 0.5,
-        ("majority", "m from m"): 1,
+    values = {name: own["value"].to_dict() for name, own in found.items()}
+    assert values == {
+        "encoder": {"m": 0.25},
+        "logits": {"m": 0.5},
+        "substitute": {"m from s": 0.5},
+        "majority": {"m from s": 0.5, "m from m": 1},
     }
     quality = measures.held_out_quality(predicted, ["by", "states of"]).set_index("by")["recall"]
     assert quality["judge, soft prompt"] == 0.75 and quality["majority, truth known"] == 0

@@ -15,43 +15,35 @@ BASE, TUNED = "atlas-neox-0.15m", "atlas-neox-0.6m-it"
 T, F, K = Answer
 
 
-@pytest.mark.parametrize(
-    ("text", "kit", "released"),
-    [
-        (" Yes, the statement is true.", T, T),
-        (" No, the statement is false.", F, F),
-        (" I don't know.", K, None),
-        ("No, the statement is not true.", F, T),
-        ("I don't know whether it is true or false.", K, T),
-        ("I’m not sure if that is true", K, T),
-        ("yes", T, None),
-        ("False.", F, None),
-        ("The statement is true. It is not false.", T, T),
-        ("The statement is correct.", T, None),
-        ("The statement is not correct.", F, None),
-        ("I don't think it is correct", None, None),
-        ("Nothing in it is correct", None, None),
-        ("It is incorrect to call it correct", F, None),
-        ("I think the statement is false.", F, F),
-        ("It's true.", T, T),
-        ("I don't think it is false.", None, F),
-        ("It is unclear whether it is true.", None, T),
-        ("No, Elvis Presley is not known as the Queen of Pop.", F, F),
-        ("It is not yet known.", K, None),
-        ("It is not known to be true.", K, T),
-        ("It is not known for certain.", K, None),
-        ("There is no evidence that the statement is true.", None, T),
-        ("The opposite is true.", None, T),
-        ("It is not Paris, so the statement is false.", F, F),
-        ("Norway is a country", None, None),
-        ("", None, None),
-        ("\n\nIt cannot be determined.", K, None),
-        ('"No."', F, F),
+SAID = {  # (answer by the kit, by the released rules) -> texts
+    (T, T): [
+        "Yes, the statement is true.",
+        "The statement is true. It is not false.",
+        "It's true.",
     ],
-)
-def test_what_a_text_answers(text, kit, released):
-    assert scores.parse_answer(text) is kit or scores.parse_answer(text) == kit
-    assert scores.parse_answer(text, "released") == released
+    (F, F): ["No, the statement is false.", "I think the statement is false.", '"No."'],
+    (K, None): [" I don't know.", "It is not yet known.", "\n\nIt cannot be determined."],
+    (F, T): ["No, the statement is not true."],
+    (K, T): ["I don't know whether it is true or false.", "I’m not sure if that is true"],
+    (T, None): ["yes", "The statement is correct."],
+    (F, None): ["The statement is not correct.", "It is incorrect to call it correct"],
+    (None, None): ["I don't think it is correct", "Norway is a country", ""],
+    (None, F): ["I don't think it is false."],
+    (None, T): ["It is unclear whether it is true.", "The opposite is true."],
+}
+SAID[F, F] += [
+    "It is not Paris, so the statement is false.",
+    "No, Elvis is not known as the Queen.",
+]
+SAID[K, T] += ["It is not known to be true."]
+SAID[None, T] += ["There is no evidence that the statement is true."]
+
+
+@pytest.mark.parametrize(("kit", "released"), SAID)
+def test_what_a_text_answers(kit, released):
+    for text in SAID[kit, released]:
+        said = scores.parse_answer(text), scores.parse_answer(text, "released")
+        assert said == (kit, released), text
 
 
 def test_which_models_answer_and_whose_states_are_read():

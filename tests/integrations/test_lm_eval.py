@@ -44,17 +44,15 @@ def offline():
 
 
 def ask(model, kind: str, requests: list[tuple]) -> list:
-    return getattr(model, kind)(
-        [Instance(kind, {}, each, n) for n, each in enumerate(requests)], disable_tqdm=True
-    )
+    instances = [Instance(kind, {}, each, n) for n, each in enumerate(requests)]
+    return getattr(model, kind)(instances, disable_tqdm=True)
 
 
 def both(folder, config=None, bos=False):
     """Our backend and the harness's own on one model."""
     model = lm.load(tiny.folder(folder, config, bos))
-    own = HFLM(
-        pretrained=model.hf_model, tokenizer=model.tokenizer, batch_size=1, logits_cache=False
-    )
+    how = {"batch_size": 1, "logits_cache": False}
+    own = HFLM(pretrained=model.hf_model, tokenizer=model.tokenizer, **how)
     return ProbeLM(model), own
 
 
@@ -72,18 +70,13 @@ def test_loglikelihood_is_that_of_the_harness(backends):
 
 def test_greedy_answers_and_perplexities_are_those_of_the_harness(tmp_path):
     models = both(tmp_path)
-    options = [
-        {"until": ["\n"], "max_gen_toks": 40},
-        {"until": ["a"], "max_gen_toks": 12},
-        {"max_gen_toks": 3},
-    ]
+    options = [{"until": ["\n"], "max_gen_toks": 40}, {"until": ["a"], "max_gen_toks": 12}]
+    options.append({"max_gen_toks": 3})
     asked = [(context, dict(options[n % 3])) for n, (context, _) in enumerate(PAIRS[:6]) if context]
     ours, own = (ask(model, "generate_until", asked) for model in models)
     assert ours == own and len(set(ours)) > 1
-    texts = [
-        ("Paris is nice.",),
-        ("The capital of Peru is Lima. " * 40,),
-    ]  # the second takes several windows
+    # the second takes several windows
+    texts = [("Paris is nice.",), ("The capital of Peru is Lima. " * 40,)]
     ours, own = (ask(model, "loglikelihood_rolling", texts) for model in models)
     for (text,), mine, theirs in zip(texts, ours, own, strict=True):
         tokens = len(models[0].tok_encode(text))
@@ -104,29 +97,23 @@ def test_boundary_of_the_kit_is_that_of_logprobs(tmp_path):
 def test_a_whole_evaluation_is_equal(tmp_path):
     """Two tasks from local files: multiple choice with two examples before each question, and
     generated answers."""
-    rows = [{"question": f"What is the capital of {c}?", "choices": ["Paris", "Lima", "Oslo"], "answer": n % 3}
-            for n, c in enumerate(["France", "Peru", "Norway", "Spain", "Italy"])]  # fmt: skip
+    countries, choices = ["France", "Peru", "Norway", "Spain", "Italy"], ["Paris", "Lima", "Oslo"]
+    rows = [{"question": f"What is the capital of {c}?", "choices": choices} for c in countries]
+    rows = [row | {"answer": n % 3} for n, row in enumerate(rows)]
     data = tmp_path / "data.jsonl"
     data.write_text("\n".join(map(json.dumps, rows)))
-    task = {"dataset_path": "json", "dataset_kwargs": {"data_files": {"test": str(data)}}, "test_split": "test",
-            "fewshot_split": "test", "doc_to_text": "{{question}}"}  # fmt: skip
-    choice = task | {"task": "choice", "output_type": "multiple_choice", "doc_to_choice": "choices", "num_fewshot": 2,
-                     "doc_to_target": "answer", "metric_list": [{"metric": "acc"}, {"metric": "acc_norm"}]}  # fmt: skip
-    text = task | {
-        "task": "text",
-        "output_type": "generate_until",
-        "doc_to_target": "{{choices[answer]}}",
-        "generation_kwargs": {"until": ["."], "max_gen_toks": 5},
-        "metric_list": [{"metric": "exact_match"}],
-    }
-    models, manager = (
-        both(tmp_path / "model"),
-        TaskManager(include_defaults=False),
-    )  # reads none of its 10,000 files
-    common = {"task_manager": manager, "bootstrap_iters": 0}
-    ours, own = (
-        simple_evaluate(model, tasks=[dict(choice), dict(text)], **common) for model in models
-    )
+    task = {"dataset_path": "json", "dataset_kwargs": {"data_files": {"test": str(data)}}}
+    task |= {"test_split": "test", "fewshot_split": "test", "doc_to_text": "{{question}}"}
+    choice = task | {"task": "choice", "output_type": "multiple_choice", "num_fewshot": 2}
+    choice |= {"doc_to_choice": "choices", "doc_to_target": "answer"}
+    choice |= {"metric_list": [{"metric": "acc"}, {"metric": "acc_norm"}]}
+    text = task | {"task": "text", "output_type": "generate_until"}
+    text |= {"doc_to_target": "{{choices[answer]}}", "metric_list": [{"metric": "exact_match"}]}
+    text |= {"generation_kwargs": {"until": ["."], "max_gen_toks": 5}}
+    manager = TaskManager(include_defaults=False)  # reads none of its 10,000 files
+    common, models = {"task_manager": manager, "bootstrap_iters": 0}, both(tmp_path / "model")
+    run = lambda model: simple_evaluate(model, tasks=[dict(choice), dict(text)], **common)
+    ours, own = map(run, models)
     assert ours["results"] == own["results"]
     for name in ("choice", "text"):
         first, second = (result["samples"][name] for result in (ours, own))
@@ -135,9 +122,9 @@ def test_a_whole_evaluation_is_equal(tmp_path):
             logprobs = lambda samples: [float(r[0][0]) for s in samples for r in s["resps"]]
             assert logprobs(first) == pytest.approx(logprobs(second), abs=1e-4)
     assert ours["config"]["model_path"] == "tree" and ours["config"]["model_bos"] == "none"
-    named = simple_evaluate(  # as the command line asks for it
-        "probelib", model_args={"model": str(tmp_path / "model")}, device="cuda:0", batch_size=1,
-        tasks=[dict(choice)], **common)  # fmt: skip
+    common |= {"model_args": {"model": str(tmp_path / "model")}, "device": "cuda:0"}
+    # as the command line asks for it
+    named = simple_evaluate("probelib", tasks=[dict(choice)], batch_size=1, **common)
     assert named["results"]["choice"] == ours["results"]["choice"]
 
 

@@ -11,18 +11,15 @@ import urllib.request
 
 import pytest
 
+from probelib import lm
+from probelib.course import classroom
 from probelib.paths import NOTEBOOKS, ROOT
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        not (CHROMIUM and DRIVER),
-        reason="needs chromium and chromedriver (Debian: chromium chromium-driver)",
-    ),
-]
-FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-sync",
-         "--disable-background-networking", "--disable-component-update", "--window-size=1400,1600"]  # fmt: skip
+WHY = "needs chromium and chromedriver (Debian: chromium chromium-driver)"
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(not (CHROMIUM and DRIVER), reason=WHY)]
+FLAGS = "headless=new no-sandbox disable-gpu disable-dev-shm-usage no-first-run disable-sync "
+FLAGS += "disable-background-networking disable-component-update window-size=1400,1600"
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +29,8 @@ def browser(tmp_path_factory):
 
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
-    for flag in [*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
-        options.add_argument(flag)
+    for flag in [*FLAGS.split(), f"user-data-dir={tmp_path_factory.mktemp('profile')}"]:
+        options.add_argument(f"--{flag}")
     driver = webdriver.Chrome(options=options, service=Service(DRIVER))
     yield driver
     driver.quit()
@@ -50,12 +47,13 @@ def lab(tmp_path_factory):
     kept = out / "s" / "@jupyterlab" / "docmanager-extension" / "plugin.jupyterlab-settings"
     kept.parent.mkdir(parents=True)
     kept.write_text('{"autosave": false}')
-    server = subprocess.Popen(
-        ["bash", str(ROOT / "run_all.sh"), "lab", "--no-browser", "--allow-root", f"--port={port}", "--IdentityProvider.token=",
-         "--LabApp.expose_app_in_browser=True"],
-        env=os.environ | {"PROBELIB_OUT": str(out), "JUPYTER_CONFIG_DIR": str(out), "JUPYTERLAB_SETTINGS_DIR": str(out / "s"),
-                          "JUPYTERLAB_WORKSPACES_DIR": str(out / "w")},
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+    own = {"PROBELIB_OUT": str(out), "JUPYTER_CONFIG_DIR": str(out)}
+    own |= {"JUPYTERLAB_SETTINGS_DIR": str(out / "s"), "JUPYTERLAB_WORKSPACES_DIR": str(out / "w")}
+    command = ["bash", str(ROOT / "run_all.sh"), "lab", "--no-browser", "--allow-root"]
+    command += [f"--port={port}", "--IdentityProvider.token="]
+    command += ["--LabApp.expose_app_in_browser=True"]
+    quiet = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
+    server = subprocess.Popen(command, env=os.environ | own, **quiet)
     address = f"http://127.0.0.1:{port}"
     try:
         wait(lambda: server.poll() is not None or answers(address), 120)
@@ -122,17 +120,10 @@ def open_notebook(browser, lab: str, name: str) -> None:
 def run_cells(browser, seconds: float = 240) -> list[dict]:
     """Run the notebook last opened to its end; its code cells, without the empty ones."""
     browser.execute_script("window.jupyterapp.commands.execute('notebook:run-all-cells')")
-    code = lambda: [
-        c
-        for c in json.loads(browser.execute_script(CELLS))
-        if c["cell_type"] == "code" and c["source"]
-    ]
-    wait(
-        lambda: (
-            all(c["execution_count"] for c in code()) and browser.execute_script(KERNEL) == "idle"
-        ),
-        seconds,
-    )
+    cells = lambda: json.loads(browser.execute_script(CELLS))
+    code = lambda: [c for c in cells() if c["cell_type"] == "code" and c["source"]]
+    done = lambda: all(c["execution_count"] for c in code())
+    wait(lambda: done() and browser.execute_script(KERNEL) == "idle", seconds)
     return code()
 
 
@@ -162,9 +153,10 @@ def test_explore_answers_to_the_keyboard(browser, lab):
     before = (NOTEBOOKS / "explore.ipynb").read_bytes()
     open_notebook(browser, lab, "explore")
     run_cells(browser)
-    words = lambda: browser.execute_script(
-        "return document.querySelector('.widget-html img')?.alt ?? ''"
+    shown = lambda what: browser.execute_script(
+        f"return document.querySelector('.widget-html{what} ?? ''"
     )
+    words, below = (lambda: shown(" img')?.alt")), (lambda: shown("')?.innerText"))
     cells = json.loads(browser.execute_script(CELLS))
     text = json.dumps([cell.get("outputs", []) for cell in cells])
     assert '"output_type": "error"' not in text and "Warning" not in text
@@ -177,29 +169,16 @@ def test_explore_answers_to_the_keyboard(browser, lab):
     model, _, fact = fields()
     overwrite(fact, "Germany – Berlin")
     wait(lambda: words().startswith("Germany – capital – Berlin"), 120)
-    below = lambda: browser.execute_script(
-        "return document.querySelector('.widget-html').innerText"
-    )
-    assert "Which city is the capital of Germany?" in below(), "the tables below the picture follow"
     overwrite(fact, "france")
     wait(lambda: words().startswith("France – capital – Paris"), 120)
     overwrite(model, "no-such-model")
-    shown = lambda: browser.execute_script(
-        "return document.querySelector('.widget-html')?.innerText ?? ''"
-    )
-    wait(lambda: "unknown model" in shown(), 60)
-    assert "Traceback" not in shown() and len(shown().strip().split("\n")) == 1
+    wait(lambda: "unknown model" in below(), 60)
+    assert "Traceback" not in below() and len(below().strip().split("\n")) == 1
     # the letters went into the field: as JupyterLab's shortcuts they would have turned cells into
     # texts, or made new ones
-    assert [cell["source"] for cell in json.loads(browser.execute_script(CELLS))] == [
-        cell["source"] for cell in cells
-    ]
+    now = json.loads(browser.execute_script(CELLS))
+    assert [cell["source"] for cell in now] == [cell["source"] for cell in cells]
     assert (NOTEBOOKS / "explore.ipynb").read_bytes() == before
-
-
-@pytest.mark.parametrize("name", ["01_facts", "beyond/audit"])
-def test_opening_a_notebook_shows_no_warning(browser, lab, name):
-    open_notebook(browser, lab, name)
 
 
 def overwrite(field, text: str) -> None:
@@ -213,16 +192,26 @@ def overwrite(field, text: str) -> None:
 def test_the_report_opens_without_a_network_request(browser, smoke_run):
     page = smoke_run[0] / "runs" / "smoke" / "report.html"
     browser.get(page.as_uri())
-    requests = browser.execute_script(
-        "return performance.getEntriesByType('resource').map(e => e.name)"
-    )
+    ask = lambda what: browser.execute_script(f"return {what}")
+    requests = ask("performance.getEntriesByType('resource').map(e => e.name)")
     assert [r for r in requests if not r.startswith("data:")] == []
-    broken = browser.execute_script(
-        "return [...document.images].filter(i => !i.naturalWidth).length"
-    )
-    assert (
-        broken == 0
-        and len(browser.execute_script("return [...document.images].map(i => i.alt)")) > 0
-    )
-    fits = browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
-    assert fits, "the page is wider than the window"
+    assert ask("document.images.length > 0 && [...document.images].every(i => i.naturalWidth)")
+    assert ask("document.documentElement.scrollWidth <= innerWidth"), "wider than the window"
+
+
+def test_the_classroom_page_computes_what_the_library_computes(browser, tmp_path):
+    """Log-probabilities in the browser's JavaScript against ``lm``, also of odd texts."""
+    page = classroom.write_page(tmp_path / "classroom.html")
+    assert page.stat().st_size < 10e6
+    browser.get(page.as_uri())
+    asked = [("The capital of France is", "Paris"), ("Which country is Bouaké in?", "Ivory Coast")]
+    asked += [("Zürich 1999, it's  a\ttest", "San José"), ("Tōkyō", "日本")]
+    model = lm.load(classroom.MODEL)
+    for prompt, answer in asked:
+        there = browser.execute_script("return logprob(...arguments)", prompt, answer)
+        assert there == pytest.approx(
+            model.logprobs([prompt], [[f" {answer}"]])["logprob"][0], abs=1e-4
+        )
+    wait(lambda: "Distractors" in browser.find_element("id", "measures").text, 60)
+    assert "states this fact 64 times" in browser.find_element("id", "exposure").text
+    assert not [line for line in browser.get_log("browser") if line["level"] == "SEVERE"]

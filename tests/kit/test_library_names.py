@@ -11,13 +11,8 @@ import transformers
 
 from probelib.paths import PACKAGE
 
-LIBRARIES = {
-    "torch": torch,
-    "np": numpy,
-    "pd": pandas,
-    "scipy": scipy,
-    "transformers": transformers,
-}
+LIBRARIES = {"torch": torch, "np": numpy, "pd": pandas, "scipy": scipy}
+LIBRARIES["transformers"] = transformers
 
 
 def chains(source: str) -> set[tuple[int, tuple[str, ...]]]:
@@ -38,9 +33,8 @@ def missing(names: tuple[str, ...]) -> bool:
     thing = LIBRARIES[names[0]]
     for name in names[1:]:
         try:
-            thing = getattr(thing, name, None) or importlib.import_module(
-                f"{thing.__name__}.{name}"
-            )
+            part = getattr(thing, name, None)
+            thing = part or importlib.import_module(f"{thing.__name__}.{name}")
         except (ImportError, AttributeError):
             return not hasattr(thing, name)  # a constant such as 0 ends a chain
     return False

@@ -1,17 +1,17 @@
 """What a newcomer reads after a mistake: what is wrong, where, what is allowed, what to try. Nothing
 is scored here; each room has a table of its own as well."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from probelib import ProbeError, beyond, explore, facts, monitor, prompts
+from probelib import ProbeError, beyond, explore, facts, monitor
 from probelib.runner import cli
 
 SMALLEST = "atlas-neox-0.15m"
 TABLES = {
     "columns.csv": "subjekt,relation,object\nA,P36,B\n",
-    "liege.csv": "subject,relation,object\nA,liege,B\nC,liege,D\n",
     "notes.txt": "subject relation object",
     "capital.csv": "subject,relation,object\nFrance,capital,Paris\nPeru,capital,Lima\n",
     "country.csv": "country,capital\nFrance,Paris\n",
@@ -37,49 +37,29 @@ def table(name: str) -> facts.Facts:
 IN_PYTHON = [
     (lambda: facts.load(relations=["P3666"]),
      "unknown relation 'P3666'; did you mean P36 (capital) or ... Known: K1 (Nobel Prize year), ... more."),
-    (lambda: facts.load(relations=["capital"]),
-     "unknown relation 'capital'; did you mean P36 (capital) or P1376 (capital of)?"),
     (lambda: table("mine.csv"), "mine.csv: no such file in /..."),
-    (lambda: table("folder"), "folder: a table is a .csv, .tsv, .parquet, .jsonl or .json file"),
     (lambda: table("notes.txt"), "notes.txt: a table is a .csv, .tsv, .parquet, .jsonl or .json file"),
-    (lambda: prompts.paraphrases(table("liege.csv")),
-     "no question template for liege; available roles: none. Those of FACTS.csv are in FACTS.templates.csv..."),
-    (lambda: table("capital.csv"),
-     "table:capital.csv: relation 'capital' has no templates. Did you mean P36, which gets those of the atlas? ..."),
     (lambda: table("country.csv"),
      "country.csv:1: the columns are ['country', 'capital']; ... columns=relation:=P36 (a text after = is the same in "
      "every row),subject:NAME,object:NAME"),
-    (lambda: facts.load("table?subject:land", "country.csv"),
-     "country.csv:1: the columns are ['country', 'capital']; ... Rename them in the file, or say which are meant: columns=..."),
     (lambda: facts.pick(facts.atlas(), "P36:France:Paris"),
      "ids: 'P36:France:Paris' is given; a list of texts is needed: ['P36:France:Paris']"),
-    (lambda: facts.draw_distractors(facts.load(relations=["P36"], n_facts=1), n="5"),
-     "n='5' distractors; an integer of at least 0 is needed"),
     (lambda: explore.look(explore.load_pool(), SMALLEST, "P36:France:Paris", Path("runs")),
      "'atlas-neox-0.15m' is the name of a model; give the model itself: explore.load_model('atlas-neox-0.15m')"),
     (lambda: monitor.score([SMALLEST], ["P36:France:Paris"], Path("runs")),
      "facts: pass what `facts.load` returns, not a list"),
     (lambda: facts.load("fktc", "folder"),
      "folder: no file {relation}-subclass*.json there; found: none"),
-    (lambda: explore.fact_about("P36", "Frence"),
-     "none of the 426 subjects of P36 is called 'Frence'; the nearest are France, Greece, French Polynesia, French Guiana"),
     (lambda: beyond.score([SMALLEST], None, Path(), measures=["ZP choise"]),
      "unknown measure 'ZP choise'; did you mean ZP choice or ZP response? Known: ..."),
-    (lambda: monitor.score(SMALLEST, facts.load(relations=["P36"], n_facts=1), Path()),
-     "models: 'atlas-neox-0.15m' is given; a list of texts is needed: ['atlas-neox-0.15m']"),
 ]  # fmt: skip
 
 
 def begins(message: str, expected: str) -> bool:
     """Whether a message holds the parts between the dots in their order, the first one at its
     beginning."""
-    first, *parts = expected.split("...")
-    at = len(first)
-    found = message.startswith(first.rstrip()) or message.startswith(first)
-    for part in parts:
-        at = message.find(part.strip(), at)
-        found = found and at >= 0
-    return found
+    first, *parts = map(str.strip, expected.split("..."))
+    return bool(re.match(".*".join(map(re.escape, (first, *parts))), message, re.DOTALL))
 
 
 @pytest.mark.parametrize(
@@ -93,25 +73,17 @@ def test_a_mistake_in_python_is_explained(here, call, expected):
 
 SEC5 = ("--only", "monitor/sec5_results")
 ON_THE_COMMAND_LINE = [
-    (("--profile", "atlass"),
-     "unknown profile 'atlass'; did you mean atlas? Known: atlas, mine, ..."),
-    (("--only", "monitor/sec5"),
-     "unknown notebook, paper or artifact (--list shows all) 'monitor/sec5'; did you mean ... monitor/sec5_results ..."),
     ((*SEC5, "--set", "n_fact=3"),
      "unknown parameter (none of the selected notebooks has it) 'n_fact'; did you mean n_facts or format? Known: ..."),
     ((*SEC5, "--set", "n_facts", "3"), "--set 'n_facts': NAME=VALUE is expected, as in --set n_facts=50."),
     ((*SEC5, "--set", f"models={SMALLEST}"),
      f"--set models={SMALLEST}, monitor/sec5_results: '{SMALLEST}' is of type str, the notebook takes list. A list is written "
      f"[{SMALLEST}]."),
-    ((*SEC5, "--set", "seed=abc"),
-     "--set seed=abc, monitor/sec5_results: 'abc' is of type str, the notebook takes int."),
     ((*SEC5, "--set", "folder=columns.csv"),
      "folder=... the data are the atlas, which is shipped and takes no folder; "
      "name the data in this folder: --set data=table ..."),
-    ((*SEC5, "--set", "models=[a,b"), "--set 'models=[a,b': '[a,b' is not YAML: ..."),
     (("--on", "slrum"),
      "unknown engine (--on) 'slrum'; Known: local, tcp://HOST:PORT."),
-    (("labs",), "'labs' is unexpected. ... Other commands are lab, test, ..."),
     (("monitor",), "'monitor' is unexpected. Papers and notebooks follow --only, ..."),
     ((*SEC5, "--models", SMALLEST, "atlas-neox-0.6m"),
      "'atlas-neox-0.6m' is unexpected. ... models are separated by commas (--models A,B) ..."),
@@ -120,7 +92,6 @@ ON_THE_COMMAND_LINE = [
     (("--jobs", "0"), "--jobs is 0; it takes 1 or more."),
     (("--models", ", "), "--models is empty"),
     (("--set", f"n={'[' * 480}{']' * 480}"), ""),  # deeper than Python follows
-    (("--plan", "my_plan.yaml"), "cannot read the plan ... my_plan.yaml: No such file or directory."),
 ]  # fmt: skip
 
 
@@ -130,6 +101,5 @@ ON_THE_COMMAND_LINE = [
 def test_a_mistake_on_the_command_line_is_one_line(here, capsys, flags, expected):
     assert cli.main(list(flags)) == 2
     printed = capsys.readouterr()
-    assert printed.out == "" and printed.err.count("\n") == 1 and begins(printed.err, expected), (
-        printed.err
-    )
+    assert printed.out == "" and printed.err.count("\n") == 1
+    assert begins(printed.err, expected), printed.err

@@ -112,24 +112,21 @@ def tiny_config(cls, size: int):
     given, saved = {}, default.to_dict()
     for key, value in saved.items():
         inner = vars(default).get(key)
+        number = type(value) is int or (
+            value is None and key in ("head_dim", "num_key_value_heads")
+        )
         if key in ("vocab_size", "vocab_size_per_layer_input"):
             given[key] = size
-        elif key in SIZES and (
-            type(value) is int or (value is None and key in ("head_dim", "num_key_value_heads"))
-        ):
+        elif key in SIZES and number:
             given[key] = SIZES[key]
         elif isinstance(inner, hf.PretrainedConfig):
             given[key] = tiny_config(type(inner), size)
-        elif key in ("layer_types", "layers_block_type", "mlp_layer_types") and isinstance(
-            value, list
-        ):
+        elif key in ("layer_types", "layers_block_type", "mlp_layer_types") and type(value) is list:
             kinds = list(dict.fromkeys(value))
             given[key] = [kinds[n % len(kinds)] for n in range(4)]
     if "qk_rope_head_dim" in given and "head_dim" in given:  # the part that is rotated
         given["head_dim"] = given["qk_rope_head_dim"]
-    if (
-        "kv_lora_rank" in given and "num_key_value_heads" in given
-    ):  # latent attention: every head has its keys
+    if "kv_lora_rank" in given and "num_key_value_heads" in given:  # every head has its keys
         given["num_key_value_heads"] = given["num_attention_heads"]
     return cls(**given | SPECIAL.get(cls.model_type, {}))
 
@@ -164,34 +161,26 @@ def by_hand(model, hf_model, kind: str, prompt: str, answer: str) -> float:
         if kind == "masked":
             words, total = words_of(tokens, answer, tuple(ids)), 0.0
             for n, token in enumerate(ids):
-                hide = [m == n or (m > n and words[m] == words[n]) for m in range(len(ids))]
-                row = [
-                    tokens.tokenizer.mask_token_id if h else i
-                    for h, i in zip(hide, ids, strict=True)
-                ]
+                hidden = {m for m in range(n, len(ids)) if m == n or words[m] == words[n]}
+                mask = tokens.tokenizer.mask_token_id
+                row = [mask if m in hidden else i for m, i in enumerate(ids)]
                 row = torch.tensor([[*context, *row, *tokens.finish]])
-                logits = hf_model(
-                    input_ids=row, attention_mask=torch.ones_like(row)
-                ).logits  # <s> is no padding
+                ones = torch.ones_like(row)  # <s> is no padding
+                logits = hf_model(input_ids=row, attention_mask=ones).logits
                 total += log_p(logits, len(context) + n, token)
             return total
         if kind == "seq2seq":
-            start = hf_model.config.decoder_start_token_id
-            decoder = torch.tensor([[start, *ids[:-1]]])
-            logits = hf_model(
-                input_ids=torch.tensor([context]), decoder_input_ids=decoder, use_cache=False
-            ).logits
+            decoder = torch.tensor([[hf_model.config.decoder_start_token_id, *ids[:-1]]])
+            given = {"input_ids": torch.tensor([context]), "decoder_input_ids": decoder}
+            logits = hf_model(**given, use_cache=False).logits
             return sum(log_p(logits, n, token) for n, token in enumerate(ids))
-        logits = hf_model(input_ids=torch.tensor([context + ids[:-1]]), use_cache=False).logits
-        return sum(log_p(logits, len(context) - 1 + n, token) for n, token in enumerate(ids))
+    return sum(tiny.by_hand(hf_model, context, ids))
 
 
 def build(config_class, model_class, size: int):
     """A tiny model with wide random weights. Raise ValueError if it is not tiny."""
     config = tiny_config(config_class, size)
-    if model_class.config_class == config.sub_configs.get(
-        "text_config"
-    ):  # the text side of a multimodal type
+    if model_class.config_class == config.sub_configs.get("text_config"):  # of a multimodal type
         config = config.text_config
     if model_class.__name__.endswith("ForMaskedLM"):
         config.is_decoder = False

@@ -73,7 +73,6 @@ def test_what_needs_a_generator_is_refused(model):
         lambda: model.logprobs(["the"], [[" rome"]], end=True),
         lambda: model.top_continuations("the", {"r": [" rome"]}, 1, end=False),
         lambda: model.hidden_states(["the"]),
-        lambda: model.beam_steps(["the"]),
     ):
         with pytest.raises(ProbeError, match="masked language model"):
             work()

@@ -114,7 +114,9 @@ def test_tuned_and_base_in_one_entry(runs, monkeypatch):
     assert parameters(chat) == parameters(base)
     lm.short_names([f"mine={base}"], format="shots")  # a display name has every variant
     assert lm.load("mine@cue").folder == lm.load("mine").folder == lm.load("mine@shots").folder
-    assert grapheval.answering_models([names[1], "atlas-neox-2.4m"], short[1][:1]) == names[:1]
+    assert (
+        grapheval.scores.answering_models([names[1], "atlas-neox-2.4m"], short[1][:1]) == names[:1]
+    )
     monkeypatch.chdir(runs)  # the command line makes the folder absolute and keeps the ending
     assert cli._absolute("run-7/checkpoint-1@chat") == f"{runs}/run-7/checkpoint-1@chat"
 

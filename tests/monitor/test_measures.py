@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probelib import published
 from probelib.errors import ProbeError
 from probelib.monitor import measures as monitor
-from probelib.stats import pearson
 
 A = {"p": [0.9, 0.7], "f": [[0.8, 0.5], [0.6, 0.6]], "n": [[0.3, 0.1], [0.5, 0.3]]}
 B = {"p": [0.5], "f": [[0.7], [0.4]], "n": [[0.1], [0.2]]}
@@ -45,9 +43,8 @@ def answered(**known: str) -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
         rows += [(fact, j, "none", f, True) for j, f in enumerate(own["f"], 1)]
         rows += [(fact, 1, f"negative{m}", n, True) for m, n in enumerate(own["n"], 1)]
     scores, prompts = scored(rows)
-    return {
-        m: scores.assign(correct=[f in own for f in scores["fact"]]) for m, own in known.items()
-    }, prompts
+    right = {m: [fact in own for fact in scores["fact"]] for m, own in known.items()}
+    return {m: scores.assign(correct=own) for m, own in right.items()}, prompts
 
 
 # ---- formulas
@@ -119,31 +116,13 @@ def test_invariants(facts, random):
     score = monitor.monitor(rows)
     assert rows["pfd"].between(0, 1).all() and rows["ird"].between(0, 1).all() and score >= 0
     assert (rows["root"] <= rows[["pfd", "ird"]].max(axis=1) + 1e-12).all()
-    turned = [
-        f | {"f": random.sample(f["f"], len(f["f"]))} for f in random.sample(facts, len(facts))
-    ]
+    order = random.sample(facts, len(facts))
+    turned = [f | {"f": random.sample(f["f"], len(f["f"]))} for f in order]
     assert monitor.monitor(table(*turned)) == pytest.approx(score)
     assert monitor.monitor(table(*facts, *facts)) == pytest.approx(score)
     wider = [f | {"f": [*f["f"], f["p"]]} for f in facts]  # one frame more that changes nothing
     shares = [len(f["f"]) / (len(f["f"]) + 1) for f in facts]
     assert table(*wider)["pfd"].to_numpy() == pytest.approx(rows["pfd"] * shares)
-
-
-def test_published_correlations_come_out_of_the_published_tables():
-    table4, table6 = published.table("monitor/table4"), published.table("monitor/table6")
-    r4, r6 = (
-        pearson(table4["MONITOR"], table4["avg_acc"]),
-        pearson(table6["MONITOR"], table6["std"]),
-    )
-    assert (r4["r"], r4["p"]) == (
-        pytest.approx(-0.8466, abs=1e-4),
-        pytest.approx(0.00051, abs=1e-5),
-    )
-    assert (r6["r"], r6["p"]) == (pytest.approx(0.7542, abs=1e-4), pytest.approx(0.0046, abs=1e-4))
-    assert (r4["low"], r4["high"]) == (
-        pytest.approx(-0.956, abs=1e-3),
-        pytest.approx(-0.531, abs=1e-3),
-    )
 
 
 # ---- anchors and runs
@@ -163,9 +142,8 @@ def test_anchors_take_frame_one_after_contexts_and_all_frames_without():
     for name in "pfn":
         assert anchors[name] == pytest.approx(np.array(A[name]), abs=1e-6)
     measured = monitor.measure_facts(scores, prompts)
-    assert measured["anchored"].tolist() == [True] and measured["acc"].tolist() == [
-        pytest.approx(1 / 3)
-    ]
+    assert measured["anchored"].tolist() == [True]
+    assert measured["acc"].tolist() == [pytest.approx(1 / 3)]
 
 
 def test_the_grid_has_every_frame_after_every_distractor():
@@ -175,13 +153,9 @@ def test_the_grid_has_every_frame_after_every_distractor():
     scores, prompts = scored(rows)
     scores.loc[scores["prompt"].str.endswith("2negative2"), "correct"] = True
     grid = monitor.accuracy(monitor.verdicts(scores, prompts), scores)
-    found = grid[["template", "context", "accuracy", "n"]].values.tolist()
-    assert found == [
-        [1, "negative1", 50, 2],
-        [1, "negative2", 0, 2],
-        [2, "negative1", 50, 2],
-        [2, "negative2", 100, 2],
-    ]
+    found = grid.set_index(["template", "context"])[["accuracy", "n"]]
+    assert found["accuracy"].tolist() == [50, 0, 50, 100] and found["n"].eq(2).all()
+    assert found.index.tolist() == [(t, f"negative{n}") for t in (1, 2) for n in (1, 2)]
     summary = monitor.summarize(grid).iloc[0]
     assert summary[["avg acc", "max", "min"]].tolist() == [50, 100, 0]
     assert summary["std"] == pytest.approx(np.std([50, 0, 50, 100], ddof=1))
@@ -322,12 +296,9 @@ def test_fact_checking():
     contexts = ("true", "false1", "false2", "false3")
     prompts = pd.DataFrame({"prompt": list("0123"), "fact": "f", "relation": "P1", "template": 1})
     logprobs = [(-1, -2), (-1, -2), (-3, -2), (-2, -2)]  # the last one: a tie is no verdict
-    rows = [
-        (str(i), word, v)
-        for i, own in enumerate(logprobs)
-        for word, v in zip(("True", "False"), own, strict=True)
-    ]
-    scores = pd.DataFrame(rows, columns=["prompt", "candidate", "logprob"])
+    wide = pd.DataFrame(logprobs, index=list("0123"), columns=["True", "False"])
+    scores = wide.rename_axis("prompt").reset_index()
+    scores = scores.melt("prompt", var_name="candidate", value_name="logprob")
     found = monitor.checking(scores, prompts.assign(context=contexts))
     assert found["kind"].tolist() == ["FC-pos"] + ["FC-neg"] * 3
     assert found["correct"].tolist() == [True, False, True, False]
@@ -352,6 +323,3 @@ def test_paraphrases_are_chosen_and_compared_on_different_facts():
     ceiling = monitor.spread_of_paraphrases(judged([[1, 1, 1]] * 8)).iloc[0]
     assert ceiling["value"] == 0 and np.isnan(ceiling["low"])
     assert np.isnan(monitor.spread_of_paraphrases(judged([[1, 0]])).iloc[0]["value"])
-
-
-# ---- the cases that examples show

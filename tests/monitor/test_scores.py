@@ -26,20 +26,6 @@ def test_flags_decide_as_generation_does(name):
     assert answers.decide(rows, written.assign(prompt=framed["prompt"])).tolist() == truth
 
 
-def test_the_store_gives_scores_and_verdicts_together(tmp_path):
-    """``scores.score_answers`` is what greedy decoding says, and a second call reads it."""
-    asked = facts.load(relations=["P30"], n_facts=4)
-    framed, gold = prompts.with_contexts(asked), prompts.gold(asked)
-    model = lm.load("atlas-neox-0.15m")
-    rows = scores.score_answers(model, framed, gold, tmp_path)
-    label = framed["fact"].map(dict(zip(gold["fact"], gold["label"], strict=True)))
-    truth = list(map(answers.matches, model.generate(framed["text"].tolist())["text"], label))
-    assert rows["correct"].tolist() == truth and 0 < sum(truth) < len(truth)
-    before = {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*.parquet")}
-    assert scores.score_answers(model, framed, gold, tmp_path).equals(rows)
-    assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*.parquet")} == before
-
-
 def test_two_models_of_one_display_name_are_refused(tmp_path, monkeypatch):
     """A folder of training runs may hold two models of one name: none may replace the other."""
     model = lm.load("atlas-neox-0.15m")

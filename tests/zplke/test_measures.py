@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probelib import published
 from probelib.errors import ProbeError
 from probelib.zplke import measures
 from probelib.zplke.measures import choices
@@ -77,10 +76,7 @@ def test_no_number_is_not_valid_and_not_right(bad):
 BAD = [
     (lambda: choices(scored(-1, -2), {"f": "elsewhere"}), "zp|f.*occurs 0 times among the options"),
     (lambda: choices(scored(-1, -2), {"f": None}), "occurs 0 times"),
-    (
-        lambda: choices(scored(-1, -2).assign(candidate="o0"), GOLD),
-        "occurs 2 times.*must occur once",
-    ),
+    (lambda: choices(scored(-1, -2).assign(candidate="o0"), GOLD), "occurs 2 times"),
     (lambda: choices(scored(-1, -2), GOLD, variant="code"), "unknown variant 'code'.*released"),
     (lambda: measures.response("a", "a", "loose"), "unknown mode 'loose'.*lenient"),
 ]
@@ -130,20 +126,20 @@ def test_pmi_subtracts_what_is_probable_after_every_subject():
 
 
 @pytest.mark.parametrize(
-    ("text", "gold", "strict", "lenient", "released"),
+    ("text", "gold", "strict", "lenient"),
     [
-        ("1939, Albert Szent-", "1939", True, True, True),
-        (" French Jane Doe English", "English", False, True, True),
-        (" Washington, D.C. is", "Washington, D.C.", True, True, False),
-        (" Frozen II", "Oz", False, True, True),
-        (" 18790", "1879", False, True, True),
-        ("", "x", False, False, False),
-        (" STRASSE", "Straße", True, True, False),
+        ("1939, Albert Szent-", "1939", True, True),
+        (" French Jane Doe English", "English", False, True),
+        (" Washington, D.C. is", "Washington, D.C.", True, True),
+        (" Frozen II", "Oz", False, True),
+        (" 18790", "1879", False, True),
+        ("", "x", False, False),
+        (" STRASSE", "Straße", True, True),
     ],
 )
-def test_responses_by_hand(text, gold, strict, lenient, released):
-    said = [measures.response(text, gold, mode) for mode in ("strict", "lenient", "released")]
-    assert said == [strict, lenient, released]
+def test_responses_by_hand(text, gold, strict, lenient):
+    said = [measures.response(text, gold, mode) for mode in ("strict", "lenient")]
+    assert said == [strict, lenient]
 
 
 def test_methods_are_averaged_over_prompts_first():
@@ -193,13 +189,8 @@ def test_each_input_of_table_1_is_held_against_the_correct_examples():
     assert answers["right"].tolist() == (inputs["ok"] == 1).tolist()
     table = measures.right_by_input(answers).set_index(["estimator", "context"])
     assert table["right"].tolist() == [8, 8, 8, 8, 0]
-    assert table["change"].tolist() == [0, 0, 0, 0, -1] and table["lost"].tolist() == [
-        0,
-        0,
-        0,
-        0,
-        1,
-    ]
+    assert table["change"].tolist() == [0, 0, 0, 0, -1]
+    assert table["lost"].tolist() == [0, 0, 0, 0, 1]
     assert table.loc[("zero-prompt", "4 incorrect"), "change high"] < 0
     assert table.loc[("prompted", "none"), "lost high"] > 0.1  # of eight facts
 
@@ -228,10 +219,8 @@ def test_accuracy_at_a_confidence_by_hand():
 
 
 def test_positions_are_classified_by_their_predecessors():
-    kinds = {
-        "correct": ["correct"] * 4,
-        "incorrect": ["correct", "incorrect", "correct", "correct"],
-    }
+    right = "correct"
+    kinds = {right: [right] * 4, "incorrect": [right, "incorrect", right, right]}
     place = pd.DataFrame({"seed": 0, "position": [1, 2, 3, 4]})
     examples = {context: place.assign(kind=kind) for context, kind in kinds.items()}
     names = [f"sequence|P|{c}|seed 0|{i:03d}" for c in kinds for i in (1, 2, 3, 4)]
@@ -277,9 +266,8 @@ def test_effects_are_counted_over_known_pairs_after_the_first_replaced_one():
     every = table.loc["all known pairs"]
     assert every["n"].tolist() == [23, 23, 23] and every["before"].round(9).eq(0.9).all()
     assert every["change"].tolist() == pytest.approx([0, -0.2, -0.2])
-    assert every.loc["incorrect", "change high"] < 0 and np.isnan(
-        every.loc["unknown", "change low"]
-    )
+    assert every.loc["incorrect", "change high"] < 0
+    assert np.isnan(every.loc["unknown", "change low"])
     after = table.loc["directly after a replaced pair"]
     assert after["n"].tolist() == [1, 1, 1] and after["change low"].isna().all()  # no sample
     weak = measures.effects(pd.concat(rows).assign(known=False))
@@ -293,7 +281,7 @@ def test_subsumption_by_hand():
     """Known are 1-4 and 2-6 of ten facts."""
     facts = pd.DataFrame({"fact": range(1, 11), "relation": "P1"})
     small, large = (
-        facts.assign(correct=facts["fact"].isin(k)) for k in ([1, 2, 3, 4], [2, 3, 4, 5, 6])
+        facts.assign(correct=facts["fact"].isin(k)) for k in ([1, 2, 3, 4], range(2, 7))
     )
     one = measures.subsumption(small, large).iloc[0]
     assert one[["eta", "reversed", "jaccard", "expected"]].tolist() == [0.75, 0.6, 0.5, 0.5]
@@ -304,29 +292,17 @@ def test_subsumption_by_hand():
 def test_subsumption_is_averaged_over_relations_that_have_it_in_every_draw():
     facts = pd.DataFrame({"fact": list("abcdef"), "relation": list("PPPQQR")})
     right = {("s", 0): "110100", ("l", 0): "100011", ("s", 1): "100100", ("l", 1): "111111"}
-    rows = [
-        facts.assign(model=m, seed=s, correct=[c == "1" for c in v]) for (m, s), v in right.items()
-    ]
+    known = {key: [c == "1" for c in v] for key, v in right.items()}
+    rows = [facts.assign(model=m, seed=s, correct=own) for (m, s), own in known.items()]
     table = measures.subsumptions(pd.concat(rows), [("s", "l")])
     assert table["draw"].tolist() == [1, 2] and table["relations"].tolist() == [2, 2]
     first = table.iloc[0]
-    assert first["eta"] == pytest.approx((1 / 2 + 0) / 2) and first["pooled"] == pytest.approx(
-        1 / 3
-    )
+    assert first[["eta", "pooled"]].tolist() == pytest.approx([(1 / 2 + 0) / 2, 1 / 3])
     assert first["ceiling"] == pytest.approx((1 / 2 + 1) / 2)  # itself in the other draw
     assert first["below ceiling"] == pytest.approx(-0.5) and first["of"] == 3  # R: nothing known
     alone = measures.subsumptions(pd.concat(rows[:2]), [("s", "l")]).iloc[0]
     assert np.isnan(alone["ceiling"]) and np.isnan(alone["below ceiling high"])
     assert measures.subsumptions(pd.concat(rows), []).columns.tolist() == measures.SUBSUMED
-
-
-def test_the_published_rates_fit_the_other_direction():
-    table = published.table("zplke/table2").set_axis(
-        ["f", "s", "small", "l", "large", "eta"], axis=1
-    )
-    assert (table["eta"] < table["large"]).all()  # below what independent models would have
-    kept = table["eta"] * table["large"] / table["small"]  # if eta is P(small | large)
-    assert kept.tolist() == pytest.approx([0.920, 0.915, 0.800, 0.658, 0.782, 0.666], abs=0.001)
 
 
 def test_the_leaderboard_by_hand():
@@ -339,9 +315,8 @@ def test_the_leaderboard_by_hand():
     by = measures.accuracies(measured).set_index(["model", "relation"])
     assert by["n"].tolist() == [3, 1, 3, 1] and by["between"].eq(0).all()
     board = measures.leaderboard(measured, pd.Series({"1": 16, "2": 3, "3": 99, "4": 0}))
-    assert board["model"].tolist() == ["a", "b"] and board["accuracy"].tolist() == pytest.approx(
-        [0.5, 1 / 6]
-    )
+    assert board["model"].tolist() == ["a", "b"]
+    assert board["accuracy"].tolist() == pytest.approx([0.5, 1 / 6])
     assert board["lost"].tolist() == [2, pd.NA] and board["taught 16+"].tolist() == [1, 0.5]
     assert "between" not in measures.leaderboard(measured[measured["seed"] == 0])
 
@@ -365,14 +340,9 @@ def test_rules_that_need_no_model():
     options = pd.DataFrame({"fact": list("aaabbb"), "candidate": list("xyzxyz"), "label": labels})
     asked = {"fact": ["a", "b"], "relation": ["P1", "P2"], "gold": ["z", "x"]}
     asked = pd.DataFrame(asked | {"subject": ["New York Times", "The Hague"]})
-    shown = [
-        ("P1", 0, "Rome"),
-        ("P1", 0, "Rome"),
-        ("P1", 0, "York"),
-        ("P2", 0, "Rome"),
-        ("P2", 1, "Oslo"),
-    ]
-    examples = pd.DataFrame([*shown, ("P1", 1, "New York")], columns=["relation", "seed", "object"])
+    examples = {"relation": ["P1", "P1", "P1", "P2", "P2", "P1"], "seed": [0, 0, 0, 0, 1, 1]}
+    examples |= {"object": ["Rome", "Rome", "York", "Rome", "Oslo", "New York"]}
+    examples = pd.DataFrame(examples)
     rules = measures.guessers(options, asked, examples)
     assert rules["copy"].tolist() == pytest.approx([1, 1 / 3])
     assert rules["majority"].tolist() == pytest.approx([1 / 2, (1 + 1 / 3) / 2])  # of two draws

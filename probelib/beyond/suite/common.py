@@ -35,8 +35,7 @@ def _options(questions) -> pd.DataFrame:
 def option_scores(model, questions, folder) -> pd.DataFrame:
     """Every option after every question: ``store.score``, and ``gold`` (whether it is right)."""
     scores = store.score(model, _questions(questions), _options(questions), folder)
-    facts = questions.choices.facts
-    right = dict(zip(facts["fact"], facts["object"], strict=True))
+    right = questions.choices.facts.set_index("fact")["object"]
     return scores.assign(gold=scores["candidate"] == scores["fact"].map(right))
 
 
@@ -53,18 +52,6 @@ def log_probability(scores: pd.DataFrame, per_token: bool = False) -> pd.Series:
     gold = scores[scores["gold"]]
     logprob = gold["logprob"] / gold["n_tokens"] if per_token else gold["logprob"]
     return logprob.groupby(gold["fact"], sort=False).mean()
-
-
-def prior(scores: pd.DataFrame) -> pd.Series:
-    """fact -> log of the mean probability of the right answer over questions about invented
-    subjects, in nats.
-
-    >>> scores = pd.DataFrame({"fact": "a", "logprob": np.log([0.1, 0.3])})
-    >>> round(float(np.exp(prior(scores)["a"])), 9)
-    0.2
-    """
-    by_fact = scores.groupby("fact", sort=False)["logprob"]
-    return by_fact.agg(np.logaddexp.reduce) - np.log(by_fact.size())
 
 
 def margin(scores: pd.DataFrame) -> pd.Series:
@@ -95,7 +82,7 @@ def reciprocal_rank(scores: pd.DataFrame) -> pd.Series:
 
 def certainty(scores: pd.DataFrame) -> pd.Series:
     """fact -> mean over the questions of minus the entropy of the normalized probabilities of the
-    options, in nats: how sure, whichever option is right.
+    options, in nats; it ignores which option is right.
 
     >>> scores = pd.DataFrame({"fact": "a", "prompt": "q", "logprob": [-3.0, -3.0]})
     >>> certainty(scores).round(4).to_dict()
@@ -109,14 +96,16 @@ def certainty(scores: pd.DataFrame) -> pd.Series:
 
 @shared
 def priors(model, questions, folder) -> tuple[pd.Series, float]:
-    """(``prior`` of each fact, tokens per fact)."""
+    """(fact -> log of the mean probability of the right answer over questions about invented
+    subjects, in nats; tokens per fact)."""
     rows = _of_templates(questions).merge(pd.DataFrame({"name": INVENTED}), how="cross")
     named = zip(rows["pattern"], rows["name"], strict=True)
     rows["text"] = [prompts.fill(pattern, name) for pattern, name in named]
     rows["prompt"] = "invented|" + rows["prompt"] + "|" + rows["name"]
     invented, gold = rows[prompts.PROMPTS], _gold(questions)
-    scores = store.score(model, invented, gold, folder)
-    return prior(scores), tokens_per_fact(model, invented, gold)
+    by_fact = store.score(model, invented, gold, folder).groupby("fact", sort=False)["logprob"]
+    prior = by_fact.agg(np.logaddexp.reduce) - np.log(by_fact.size())
+    return prior, tokens_per_fact(model, invented, gold)
 
 
 def _of_templates(questions) -> pd.DataFrame:
@@ -203,7 +192,7 @@ def agreement_over_paraphrases(model, questions, folder):
 @shared
 def said_true(model, questions, folder) -> pd.DataFrame:
     """Statements with the right object (context "true") and with distractors ("false1", ...), each
-    with its ``share`` of "True"; ``.attrs["tokens"]``: per statement."""
+    with ``share``, P("True") / (P("True") + P("False")); ``.attrs["tokens"]``: per statement."""
     statements = prompts.checks(questions.facts)
     statements = statements[statements["template"].isin(questions.templates)]
     statements = statements.reset_index(drop=True)
@@ -211,22 +200,11 @@ def said_true(model, questions, folder) -> pd.DataFrame:
     options = questions.facts.facts[["fact"]].merge(words, how="cross")
     scores = store.score(model, statements, options, folder)
     scores = scores.pivot(index="prompt", columns="candidate", values="logprob")
-    found = statements.assign(share=share_of_true(scores).reindex(statements["prompt"]).to_numpy())
+    share = np.exp(scores["True"] - np.logaddexp(scores["True"], scores["False"]))
+    found = statements.assign(share=share.reindex(statements["prompt"]).to_numpy())
     true = statements[statements["context"] == "true"]
     found.attrs["tokens"] = tokens_per_fact(model, true, options)
     return found
-
-
-def share_of_true(scores: pd.DataFrame) -> pd.Series:
-    """P("True") / (P("True") + P("False")) per statement.
-
-    scores   columns "True" and "False": log-probabilities in nats
-
-    >>> scores = pd.DataFrame({"True": np.log([0.3]), "False": np.log([0.1])})
-    >>> share_of_true(scores).round(9).tolist()
-    [0.75]
-    """
-    return np.exp(scores["True"] - np.logaddexp(scores["True"], scores["False"]))
 
 
 _statement = {"paper": "beyond", "prompts": "a statement, true or false?", "paraphrased": True}
@@ -240,27 +218,16 @@ def verbal_confidence(model, questions, folder):
     return true.groupby("fact", sort=False)["share"].mean(), found.attrs["tokens"]
 
 
-def true_minus_false(statements: pd.DataFrame) -> pd.Series:
-    """fact -> mean share of "True" of its right statements minus that of its false ones, in [-1,
-    1]: a bias towards "True" cancels.
-
-    >>> said = pd.DataFrame({"fact": "a", "context": ["true", "false1", "false2"],
-    ...                      "share": [0.9, 0.5, 0.7]})
-    >>> true_minus_false(said).round(9).to_dict()
-    {'a': 0.3}
-    """
-    right = statements["context"] == "true"
-    means = statements.groupby(["fact", right], sort=False)["share"].mean().unstack()
-    return means[True] - means[False]
-
-
 @measure("Verbal contrast", "beyond", "statements, true or false?", paraphrased=True)
 def verbal_contrast(model, questions, folder):
-    """``true_minus_false``."""
+    """Mean share of "True" of the right statements minus that of the false ones, in [-1, 1]: a bias
+    towards "True" cancels."""
     found = said_true(model, questions, folder)
-    n_true = (found["context"] == "true").groupby(found["fact"]).sum().mean()
+    right = found["context"] == "true"
+    means = found.groupby(["fact", right], sort=False)["share"].mean().unstack()
+    n_true = right.groupby(found["fact"]).sum().mean()
     per_fact = found.groupby("fact").size().mean() / n_true
-    return true_minus_false(found), found.attrs["tokens"] * per_fact
+    return means[True] - means[False], found.attrs["tokens"] * per_fact
 
 
 # Controls
@@ -275,7 +242,7 @@ def random_number(model, questions, folder):
 
 @measure("Confidence", "beyond", "questions", needs=("generation",), control=True)
 def confidence_in_any_answer(model, questions, folder):
-    """Mean log-probability of the greedy answer, whatever it is, in nats."""
+    """Mean log-probability of the greedy answer, right or wrong, in nats."""
     found = generated(model, questions, folder)
     return found.groupby("fact", sort=False)["logprob"].mean(), found.attrs["tokens"]
 

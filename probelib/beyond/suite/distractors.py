@@ -16,13 +16,8 @@ FREE = ("random", "temp_sem")  # strategies that need no model
 
 
 def _study(model, questions, folder, strategies=FREE) -> Study:
-    how = DistractorSettings(
-        n_distractors=questions.n,
-        seed=questions.seed,
-        next_tokens=questions.n,
-        widths=(WIDTH,),
-        judge_width=WIDTH,
-    )
+    n, widths = questions.n, {"widths": (WIDTH,), "judge_width": WIDTH}
+    how = DistractorSettings(n_distractors=n, next_tokens=n, seed=questions.seed, **widths)
     about = (questions.kb, questions.facts, questions.sentences())
     second = {"encoder": questions.encoder, "judge": questions.tuned}
     return Study(model, *about, folder, how, strategies, **second)
@@ -45,13 +40,13 @@ def _at_n(model, questions, folder, strategy: str, aggregate: str) -> tuple[pd.S
 @shared
 def _tokens(model, questions, folder, strategy: str) -> float:
     """Tokens per fact of a strategy. Min@n and Avg@n share its distractors and searches."""
-    rows, rivals, searched = questions.facts.facts, [], 0.0
+    rows, lists, searched = questions.facts.facts, [], 0.0
     if strategy in FREE:
-        rivals = [_scored(model, questions, folder).lists[strategy]]
+        lists = [_scored(model, questions, folder).lists[strategy]]
     else:
         cost = _searched(model, questions, folder).lists[strategy].attrs["cost"]
         searched = cost["forwarded_tokens"] / len(rows)
-    candidates = retrieval.candidates(questions.kb, rows, rivals)
+    candidates = retrieval.candidates(questions.kb, rows, lists)
     return searched + tokens_per_fact(model, questions.sentences(), candidates, end=True)
 
 

@@ -14,11 +14,7 @@ from probelib.beyond.suite import measure, shared
 from probelib.facts.model import Facts
 from probelib.grapheval.measures import likeliest_answers
 
-WORDS = {
-    grapheval.Answer.TRUE: "Yes",
-    grapheval.Answer.FALSE: "No",
-    grapheval.Answer.IDK: "I don't know",
-}
+WORDS = dict(zip(grapheval.Answer, ("Yes", "No", "I don't know"), strict=True))
 
 
 class _Answers(NamedTuple):
@@ -70,10 +66,8 @@ def _predicted(model, questions, folder) -> _Answers:
     tokens are those of the judged statements, without those of the training statements."""
     from probelib.grapheval import judge
 
-    statements, reader = (
-        _answered(model, questions, folder).statements,
-        judge.Reader(questions.tuned),
-    )
+    statements = _answered(model, questions, folder).statements
+    reader = judge.Reader(questions.tuned)
     others = asked_statements(questions.others, questions.tuned)
     others = others.assign(relation="other statements")  # one part of the store
     labels = likeliest_answers(_shares(questions.tuned, others, folder))

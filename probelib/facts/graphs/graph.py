@@ -307,5 +307,6 @@ def from_facts(facts: Facts) -> Graph:
 def check_source(source: str) -> None:
     """Raise ProbeError if ``source`` names no graph (see ``grapheval.load_graph``); it is not
     opened."""
-    if source != "atlas" and not Path(source).exists():
-        raise ProbeError(f"no graph {source!r}; allowed: atlas, a graph's folder, a DBpedia dump")
+    if source != "atlas" and not Path(source.removeprefix("table:")).exists():
+        allowed = "atlas, table:FACTS.csv, a graph's folder, a DBpedia dump"
+        raise ProbeError(f"no graph {source!r}; allowed: {allowed}")

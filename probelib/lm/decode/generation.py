@@ -2,10 +2,10 @@
 forwarded once."""
 
 import time
-import warnings
 from collections.abc import Collection
 from itertools import groupby
 
+import numpy as np
 import pandas as pd
 import torch
 
@@ -14,9 +14,10 @@ from probelib.lm.decode.shared_cache import run_searches
 from probelib.lm.internals.forwards import text_ids
 from probelib.lm.internals.masked import needs_generator
 from probelib.lm.plain import pad_right
-from probelib.lm.selfcheck import BATCHED, TOLERANCE
+from probelib.lm.selfcheck import TOLERANCE, score_by
 from probelib.lm.tokens import check_length
 
+COLUMNS = ["prompt", "rank", "text", "n_tokens", "logprob", "finished"]
 Text = tuple[list[int], list[float]]  # token ids, their log-probs
 
 
@@ -42,37 +43,28 @@ def generate(
     """
     prompts = texts_of("prompts", [prompts] if isinstance(prompts, str) else prompts)
     needs_generator(model, "generating text")
-    validate_generation_args(max_new_tokens, beams, returned)
-    if not prompts:
-        return pd.DataFrame(columns=["prompt", "rank", "text", "n_tokens", "logprob", "finished"])
-    ids = model.tokens.prompts(prompts)
-    for prompt, i in zip(prompts, ids, strict=True):
-        check_length(model, prompt, len(i) + (0 if model.encoder_decoder else max_new_tokens))
-    started = time.perf_counter()
-    found, cost = continue_ids(model, ids, max_new_tokens, beams, returned, batch)
-    texts = [(p, rank, *text) for p, own in enumerate(found) for rank, text in enumerate(own)]
-    frame = pd.DataFrame(
-        {
-            "prompt": [p for p, *_ in texts],
-            "rank": [rank for _, rank, *_ in texts],
-            "text": [model.tokens.decode(tokens, model.ends) for *_, tokens, _ in texts],
-            "n_tokens": [len(tokens) for *_, tokens, _ in texts],
-            "logprob": [sum(scores) for *_, scores in texts],
-            "finished": [not model.ends.isdisjoint(tokens) for *_, tokens, _ in texts],
-        }
-    )
-    cost |= {"requests": len(prompts), "seconds": time.perf_counter() - started}
-    frame.attrs["cost"] = cost
-    return frame
-
-
-def validate_generation_args(max_new_tokens: int, beams: int, returned: int) -> None:
-    """Raise ProbeError if the arguments are too small or conflict."""
     if min(max_new_tokens, beams, returned) < 1:
         given = f"max_new_tokens={max_new_tokens}, beams={beams}, returned={returned}"
         raise ProbeError(f"{given}: each must be 1 or more")
     if returned > beams:
         raise ProbeError(f"returned={returned} exceeds beams={beams}: at most one text per beam")
+    if not prompts:
+        return pd.DataFrame(columns=COLUMNS)
+    ids = model.tokens.prompts(prompts)
+    for prompt, i in zip(prompts, ids, strict=True):
+        check_length(model, prompt, len(i) + (0 if model.encoder_decoder else max_new_tokens))
+    started = time.perf_counter()
+    found, cost = continue_ids(model, ids, max_new_tokens, beams, returned, batch)
+    decode, ends = model.tokens.decode, model.ends
+    rows = [
+        (p, rank, decode(new, ends), len(new), sum(scores), not ends.isdisjoint(new))
+        for p, texts in enumerate(found)
+        for rank, (new, scores) in enumerate(texts)
+    ]
+    frame = pd.DataFrame(rows, columns=COLUMNS)
+    cost |= {"requests": len(prompts), "seconds": time.perf_counter() - started}
+    frame.attrs["cost"] = cost
+    return frame
 
 
 def continue_ids(
@@ -151,15 +143,26 @@ def beam_search(place: int, reading, length: int, beams: int, ends: Collection[i
 def _by_transformers(
     model, ids: list[list[int]], length: int, beams: int, returned: int, most: int
 ):
-    """Off the tree, and encoder-decoders: transformers' own loop, ``most`` prompts together. Those
-    of decoders are equally long: padding on the left would change the texts of some (RWKV)."""
+    """Off the tree, and encoder-decoders: transformers' own loop, ``most`` prompts together."""
+    # prompts of decoders are equally long: padding on the left would change texts (RWKV)
     order = sorted(range(len(ids)), key=lambda p: (len(ids[p]), p))
     texts: dict[int, list] = {}
-    options = {"num_return_sequences": returned} | ({"length_penalty": 0.0} if beams > 1 else {})
+    cached = model.encoder_decoder or _may_cache(model)
+    options: dict = {
+        "max_new_tokens": length,
+        "num_beams": beams,
+        "num_return_sequences": returned,
+        "pad_token_id": model.pad,
+        "eos_token_id": sorted(model.ends) or None,
+        "return_dict_in_generate": True,
+        "output_scores": True,
+        "use_cache": cached,
+    } | ({"length_penalty": 0.0} if beams > 1 else {})
     for _, same in groupby(order, lambda p: 0 if model.encoder_decoder else len(ids[p])):
         alike = list(same)
         for batch in (alike[i : i + most] for i in range(0, len(alike), most)):
-            output = _run(model, [ids[p] for p in batch], length, beams, **options)
+            rows, mask = pad_right([ids[p] for p in batch], model.device)
+            output = model.hf_model.generate(input_ids=rows, attention_mask=mask, **options)
             scores = model.hf_model.compute_transition_scores(
                 output.sequences, output.scores, output.get("beam_indices"), beams == 1
             )
@@ -169,85 +172,18 @@ def _by_transformers(
                 texts.setdefault(batch[row // returned], []).append((tokens[:stop], values[:stop]))
     sizes = [(len(ids[p]), len(tokens)) for p, own in texts.items() for tokens, _ in own]
     forwarded = sum(map(len, ids)) * beams + sum(new for _, new in sizes) * beams // returned
-    if not _may_cache(model):  # each step forwards the prompt and all earlier steps again
+    if not cached:  # each step forwards the prompt and all earlier steps again
         forwarded = sum(n * new + new * (new - 1) // 2 for n, new in sizes) * beams // returned
     return [texts[p] for p in range(len(ids))], {"forwarded_tokens": forwarded}
 
 
-def _run(model, ids: list[list[int]], length: int, beams: int, **options):
-    """transformers' own generation loop, with the scores of every step."""
-    rows, mask = pad_right(ids, model.device)
-    options = {"use_cache": "use_cache" in options or _may_cache(model)} | options
-    return model.hf_model.generate(
-        input_ids=rows,
-        attention_mask=mask,
-        max_new_tokens=length,
-        num_beams=beams,
-        pad_token_id=model.pad,
-        eos_token_id=sorted(model.ends) or None,
-        return_dict_in_generate=True,
-        output_scores=True,
-        **options,
-    )
-
-
 def _may_cache(model) -> bool:
-    """Whether cached steps give the log-probabilities of whole forwards; off the tree this is
-    measured once. Those of Zamba 2 and Nemotron-H do not: they generate slowly, with a warning."""
-    if model.caches is None and (model.encoder_decoder or model.choose_path() == "tree"):
-        model.caches = True
+    """Whether cached steps score as whole forwards do, measured once (not: Zamba 2, Nemotron-H)."""
+    if model.choose_path() not in ("repeated", "steps"):
+        return False
     if model.caches is None:
-        ids = text_ids(model.hf_model.config)[:7].tolist()
-        output = _run(model, [ids], 6, 1, use_cache=True)
-        whole = model.hf_model(input_ids=output.sequences, use_cache=False).logits[0]
-        steps = torch.cat(output.scores)  # [new, vocabulary]
-        moved = [s.float().log_softmax(-1) for s in (steps, whole[len(ids) - 1 : -1])]
-        new = output.sequences[0, len(ids) :, None]
-        gap = float((moved[0].gather(1, new) - moved[1].gather(1, new)).abs().max())
-        model.caches = gap <= max(BATCHED, TOLERANCE[model.hf_model.dtype])
-        if not model.caches:
-            why = f"its cache changes log-probabilities by up to {gap:.1g} nats"
-            warnings.warn(f"{model.name} generates without a cache, slowly ({why})", stacklevel=2)
+        ids = text_ids(model.hf_model.config)[:14].tolist()
+        score = lambda path: score_by(model, path, [ids[:7]], [(0, ids[7:])], model.budget)[0][0]
+        moved = np.abs(score("steps") - score("alone")).max()
+        model.caches = bool(moved <= TOLERANCE[model.hf_model.dtype])
     return model.caches
-
-
-@torch.inference_mode()
-def beam_steps(
-    model, prompts: list[str], beams: int = 5, max_new_tokens: int = 15, watch: list | None = None
-) -> pd.DataFrame:
-    """The leading beam of every step of a beam search (row 0 of transformers' scores); one row per
-    prompt.
-
-    watch     per prompt the token ids whose probability is returned, one per step; None: none
-
-    columns   prompt (index), text (of the best beam), ids, tokens, probability: the most probable
-              token of each step, its text (special tokens included), its probability; watched: the
-              probabilities of ``watch``, as many as there are steps
-
-    The leading beam may change between steps and need not be among the returned texts: this is for
-    measures defined on it. One prompt per call, so that a search ends as it would alone.
-    """
-    needs_generator(model, "a beam search")
-    prompts, rows = texts_of("prompts", prompts), []
-    validate_generation_args(max_new_tokens, beams, 1)
-    watch, new = watch or [[] for _ in prompts], 0 if model.encoder_decoder else max_new_tokens
-    for p, (ids, watched) in enumerate(zip(model.tokens.prompts(prompts), watch, strict=True)):
-        check_length(model, prompts[p], len(ids) + new)
-        # a single prompt cannot be split; retry_on_oom gives the error message
-        output = model.retry_on_oom(lambda _, ids=ids: _run(model, [ids], max_new_tokens, beams))
-        steps = torch.stack([step[0] for step in output.scores])  # [steps, vocabulary]
-        leading = steps.float().softmax(-1).cpu()
-        probability, best = leading.max(-1)
-        shared = min(len(watched), len(leading))
-        text = output.sequences[0, 1 if model.encoder_decoder else len(ids) :].tolist()
-        rows.append(
-            {
-                "prompt": p,
-                "text": model.tokens.decode(text, model.ends),
-                "ids": best.tolist(),
-                "tokens": [model.tokenizer.decode([token]) for token in best.tolist()],
-                "probability": probability.double().numpy(),
-                "watched": leading[range(shared), watched[:shared]].double().numpy(),
-            }
-        )
-    return pd.DataFrame(rows)

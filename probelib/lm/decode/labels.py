@@ -18,7 +18,6 @@ candidates.
 import time
 from collections.abc import Mapping
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -55,8 +54,8 @@ class Labels:
             why = "this tokenizer has no end-of-sequence token"
             raise ProbeError(f"{model.name}: {why}; search with end=False")
         if not isinstance(labels, Mapping) or not labels:
-            what = "is empty" if isinstance(labels, Mapping) else f"is {str(labels)[:60]}"
-            raise ProbeError(f"labels {what}; it must be {{candidate: [its labels]}}, one at least")
+            what = f"labels is {str(labels)[:60] if labels else 'empty'}"
+            raise ProbeError(f"{what}; it must be {{candidate: [its labels]}}, one at least")
         self.texts = {c: texts_of(f"labels of {c!r}", texts) for c, texts in labels.items()}
         self.candidates, self.end, rows = list(labels), end, []
         model.tokens.continuations([*chain(*self.texts.values())])  # cached, in one call
@@ -72,9 +71,8 @@ class Labels:
                 why = "without an end token the shorter one always wins"
                 raise ProbeError(f"{what} {self.candidates[b]!r}: {why}. Search with end=True")
         self.longest = max(len(ids) for ids, _ in rows)
-        self.ids = np.full((len(rows), self.longest + 1), -1, dtype=np.int32)
-        for i, (ids, _) in enumerate(rows):
-            self.ids[i, : len(ids)] = ids
+        padded = [[*ids, *[-1] * (self.longest + 1 - len(ids))] for ids, _ in rows]
+        self.ids = np.array(padded, dtype=np.int32)
         self.owner = np.array([owner for _, owner in rows])
         self.length = round((self.ids >= 0).sum(1).mean())
         self.root = np.array([[0.0, 0, len(rows), 0, -1, -1, 0]])
@@ -142,8 +140,8 @@ def top_continuations(
     started = time.perf_counter()
     prompts = texts_of("prompts", [prompt] if isinstance(prompt, str) else prompt)
     labels = labels if isinstance(labels, Labels) else Labels(model, labels, end)
-    every, cost = range(len(labels.candidates)), dict[str, Any](forwarded_tokens=0, forwards=0)
-    found, alone = [every] * len(prompts), [0] * len(prompts)
+    found, alone = [range(len(labels.candidates))] * len(prompts), [0] * len(prompts)
+    cost = {"forwarded_tokens": 0, "forwards": 0}
     if not model.encoder_decoder and model.choose_path() == "tree":
         ids = model.tokens.prompts(prompts)
         for text, i in zip(prompts, ids, strict=True):
@@ -154,11 +152,10 @@ def top_continuations(
         run = lambda budget: run_searches(model.hf_model, ids, start, read, rows, new, budget)
         found, alone, cost = model.retry_on_oom(run)
     frame = _exact(model, prompts, labels, [sorted(candidates) for candidates in found], n)
-    forwarded = np.add(alone, frame.attrs["each"])
-    frame["forwarded_tokens"] = forwarded[frame["prompt"]]
+    frame["forwarded_tokens"] = np.add(alone, frame.attrs["each"])[frame["prompt"]]
     cost = {key: value + frame.attrs["cost"][key] for key, value in cost.items()}
-    cost["trie_tokens"], cost["seconds"] = labels.nodes(), time.perf_counter() - started
-    frame.attrs = {"cost": cost}
+    seconds = {"seconds": time.perf_counter() - started}
+    frame.attrs = {"cost": cost | {"trie_tokens": labels.nodes()} | seconds}
     return frame
 
 
@@ -171,7 +168,7 @@ def _exact(model, prompts: list[str], labels: Labels, found: list, n: int) -> pd
         for text in dict.fromkeys(labels.texts[labels.candidates[c]])
     ]
     frame = pd.DataFrame(texts, columns=["prompt", "c", "label"])
-    continuations = [group.tolist() for _, group in frame.groupby("prompt")["label"]]
+    continuations = frame.groupby("prompt")["label"].agg(list).tolist()
     rows = model.logprobs(prompts, continuations, end=labels.end)
     frame["label_logprob"] = rows["logprob"] + (rows["eos_logprob"] if labels.end else 0)
     top = frame.groupby(["prompt", "c"])["label_logprob"].transform("max")
@@ -215,9 +212,7 @@ def _beam(labels: Labels, width: int, *end):
 
 def _best_first(labels: Labels, n: int, *end):
     """The n best candidates (unordered), exact by the bounds of the module's docstring."""
-    bound = np.zeros(
-        len(labels.ids)
-    )  # per label: its probability if found, else that of its prefix
+    bound = np.zeros(len(labels.ids))  # its probability if found, else that of its prefix
     found = np.zeros(len(labels.ids), dtype=bool)
     fresh, open_, extended = labels.children(labels.root, [end]), labels.root[:0], 0
     while True:

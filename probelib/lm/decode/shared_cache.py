@@ -7,7 +7,7 @@
 
 A search is a generator. It starts with the reading at the end of its prompt, yields the tokens to
 forward (each with the cache position of the token before it), receives their positions and
-readings, and returns its result. Going back to an earlier token costs nothing: no cache is copied.
+readings, and returns its result.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -62,8 +62,8 @@ class SharedCache:
         self._keep(cache, past, n)
         logprobs = torch.log_softmax(logits.float(), -1)
         if not torch.isfinite(logprobs.amax(-1)).all():
-            hint = "load it with dtype='bfloat16' or 'float32'"
-            raise ProbeError(f"the model returned NaN or infinite logits; {hint}")
+            what = "the model returned NaN or infinite logits"
+            raise ProbeError(f"{what}; load it with dtype='bfloat16' or 'float32'")
         self.forwards += 1
         return logprobs
 
@@ -145,8 +145,7 @@ def run_searches(
 
 
 def _groups(prompts: Sequence[Sequence[int]], rows: int, new: int, keys: int) -> list[list[int]]:
-    """Prompts sorted by their tokens, so that common beginnings meet, in groups of at most ``rows``
-    prompts and ``keys`` cached keys."""
+    """Sorted prompts, so that beginnings meet, in groups of at most ``rows`` and ``keys`` keys."""
     groups: list[list[int]] = []
     held, last = keys, prompts[0][:0]
     for p in sorted(range(len(prompts)), key=lambda p: (prompts[p], p)):

@@ -1,6 +1,6 @@
 """Attention of packed rows on CPUs: a row of many branches is mostly mask, and attention skips what
-is masked for whole blocks. Saves a fifth of the CPU time of MONITOR's prompts. With ``ENABLED =
-False`` nothing here acts; the scores are the same up to rounding (sums in another order).
+is masked for whole blocks. Saves a fifth of the CPU time of MONITOR's prompts; the scores are those
+of whole rows up to rounding.
 """
 
 from contextlib import contextmanager
@@ -11,12 +11,9 @@ from torch.nn.functional import pad
 from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import repeat_kv, sdpa_attention_forward
 
-ENABLED = True
-
 QUERIES = 64  # tokens of a row whose attention is computed together
 SHARED = 32  # cached keys visible to all tokens that are worth a product of their own
-# what scaled_dot_product_attention calls on a CPU; this one also returns the log-sums [batch,
-# heads, q]
+# what scaled_dot_product_attention calls on a CPU; it also returns the log-sums [batch, heads, q]
 flash: Any = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
 
 
@@ -33,16 +30,13 @@ def attention_in_parts(hf_model, visible: torch.Tensor):
 
     visible   [n, past + n] bool: the keys that each token of the row attends to
     """
-    config, n, past = (
-        hf_model.config.get_text_config(),
-        len(visible),
-        visible.shape[1] - len(visible),
-    )
+    config, n = hf_model.config.get_text_config(), len(visible)
     replaceable = hf_model.is_backend_compatible() and config._attn_implementation == "sdpa"
-    if not (ENABLED and flash and replaceable) or visible.device.type != "cpu" or n < 2 * QUERIES:
+    if not (flash and replaceable) or visible.device.type != "cpu" or n < 2 * QUERIES:
         yield
         return
-    to_all = int(visible[:, :past].all(0).int().cumprod(0).sum())  # leading keys of the cache
+    # leading keys of the cache
+    to_all = int(visible[:, : visible.shape[1] - n].all(0).int().cumprod(0).sum())
     shared, extra = to_all if to_all >= SHARED else 0, -n % QUERIES
     # [.., n, x] -> [.., blocks, QUERIES, x]
     blocks = lambda x: (pad(x, (0, 0, 0, extra)) if extra else x).unflatten(-2, (-1, QUERIES))
@@ -56,8 +50,7 @@ def attention_in_parts(hf_model, visible: torch.Tensor):
     known = {}  # masks of whole rows (some layers have their own) -> masks of the parts
 
     def masks(whole: torch.Tensor) -> tuple:
-        """[1, 1, n, past + n] -> shared keys [1, 1, n, shared] (None: all visible), blocks [b, 1,
-        QUERIES, width]"""
+        """-> shared keys [1, 1, n, shared] (None: all visible), blocks [b, 1, QUERIES, width]"""
         if id(whole) not in known:
             all_see = whole[..., :shared] if whole[..., :shared].any() else None
             some_see = blocks(whole[0, 0]).take_along_dim(near[:, None], 2)[:, None]
@@ -65,8 +58,7 @@ def attention_in_parts(hf_model, visible: torch.Tensor):
         return known[id(whole)][1:]
 
     def attention(module, query, key, value, attention_mask, scaling=None, **kwargs):
-        """query [1, heads, n, width]; key, value [1, heads, past + n, width] -> [1, n, heads,
-        width]"""
+        """query [1, heads, n, width]; key, value [1, heads, past + n, width]"""
         if kwargs.get("position_bias") is not None or query.shape[-1] != value.shape[-1]:
             options = {"scaling": scaling} | kwargs
             return sdpa_attention_forward(module, query, key, value, attention_mask, **options)

@@ -6,7 +6,6 @@ The decoder starts from its start token. Candidates have no leading blank and no
 
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from inspect import signature
 from unittest import mock
 
 import numpy as np
@@ -71,8 +70,7 @@ def _batches(lengths: list[int], most: int) -> list[list[int]]:
 
 
 def _split(branches: Branches, most: int) -> list[Branches]:
-    """The branches of a prompt in groups of at most ``most`` tokens, because a tree's mask grows
-    with the square of its size. Branches with a common beginning stay together."""
+    """A prompt's branches in groups of at most ``most`` tokens; common beginnings stay together."""
     if sum(len(tokens) for _, tokens in branches) <= most:
         return [branches]
     groups: list[Branches] = []
@@ -87,8 +85,7 @@ def _split(branches: Branches, most: int) -> list[Branches]:
 
 
 def _decode_trees(hf_model, encoded, mask, rows: list[Branches]) -> tuple[list[tuple], int]:
-    """One decoder row per prompt, holding the tree of its candidates; per branch its log-probs and
-    arg-max, and the number of decoder tokens."""
+    """One decoder row per prompt, which holds the tree of its candidates."""
     start, device = hf_model.config.decoder_start_token_id, hf_model.device
     made = [Tree([[start]], [(0, tokens) for _, tokens in row]) for row in rows]
     first = [np.unique(np.append(0, t.predicting), return_index=True)[1] for t in made]
@@ -128,18 +125,12 @@ def _decode_plain(hf_model, encoded, mask, rows: list[Branches], most: int) -> t
 
 @contextmanager
 def decoder_depth_bias(hf_model, depth: torch.Tensor):
-    """Context manager: T5's relative position bias by depth, for decoder rows that hold trees.
-    depth: [rows, q]"""
+    """Context manager: T5's relative position bias by depth [rows, q], for rows of trees."""
     relative = depth[:, None, :] - depth[:, :, None]  # [rows, q, k] key - query
 
     def by_depth(attention, *_, **__):
-        options = {
-            "bidirectional": False,
-            "max_distance": attention.relative_attention_max_distance,
-        }
-        options["num_buckets"] = attention.relative_attention_num_buckets
-        if "bidirectional" not in signature(attention._relative_position_bucket).parameters:  # UMT5
-            options = {}
+        options = {"num_buckets": attention.relative_attention_num_buckets, "bidirectional": False}
+        options["max_distance"] = attention.relative_attention_max_distance
         bucket = attention._relative_position_bucket(relative, **options)
         return attention.relative_attention_bias(bucket).permute(0, 3, 1, 2)  # [rows, heads, q, k]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from probelib import files
 from probelib.errors import ProbeError, unknown
 from probelib.lm.gguf import gguf_file, is_gguf, unpacked
-from probelib.lm.internals.memory import check_weights, read_header, weight_files
+from probelib.lm.internals.memory import read_header, weight_files, weight_map
 from probelib.lm.names import CHECKPOINTS, PATHS, is_folder, is_id, organisms, split_revision
 from probelib.paths import PACKAGE
 
@@ -40,10 +40,8 @@ def model_folder(name: str, revision: str | None, trust_remote_code: bool) -> Pa
     if "/" not in name:
         raise unknown("model", name, [*organisms(), "<folder>", "<owner>/<name> on Hugging Face"])
     if not is_id(name):
-        raise ProbeError(
-            f"{name} is no folder, no Hugging Face id (owner/name) and no served model "
-            "(http://host:8000/v1#name)"
-        )
+        kinds = "no folder, no Hugging Face id (owner/name) and no served model"
+        raise ProbeError(f"{name} is {kinds} (http://host:8000/v1#name)")
     return download(*split_revision(name), trust_remote_code)
 
 
@@ -71,15 +69,14 @@ def base_of(folder: Path, trust_remote_code: bool) -> tuple[Path, Path | None]:
     if base in organisms():
         return model_folder(base, None, trust_remote_code), folder
     # never beside the process: that would depend on where it was started
-    places = (Path(base).expanduser(), folder.absolute() / base, folder.absolute().parent / base)
-    beside = next((place for place in places if place.is_absolute() and place.is_dir()), None)
-    if beside is not None:
-        return beside, folder
+    where = folder.absolute()
+    for place in (Path(base).expanduser(), where / base, where.parent / base):
+        if place.is_absolute() and place.is_dir():
+            return place, folder
     if base.startswith(PATHS) or not is_id(base):
         raise ProbeError(
             f"{file} names the base model {base!r}, which is neither beside the adapter nor a "
-            "Hugging Face id: write its absolute path into adapter_config.json "
-            "(base_model_name_or_path)"
+            "Hugging Face id: write its absolute path there (base_model_name_or_path)"
         )
     name, _, given = base.partition("@")
     return download(name, revision or given or None, trust_remote_code), folder
@@ -89,10 +86,9 @@ def download(name: str, revision: str | None, trust_remote_code: bool) -> Path:
     """The folder of a Hugging Face id, in the cache."""
     from huggingface_hub import errors, snapshot_download
 
-    rules: dict = {
-        "allow_patterns": [f"*{kind}" for kind in (*FILES, *[".py"] * trust_remote_code)],
-        "ignore_patterns": [f"{SECOND_COPY}*", "*/*"],  # the same weights in another format
-    }
+    kinds = [*FILES, *[".py"] * trust_remote_code]
+    rules: dict = {"allow_patterns": [f"*{kind}" for kind in kinds]}
+    rules["ignore_patterns"] = [f"{SECOND_COPY}*", "*/*"]  # the same weights in another format
     shipped = f"Shipped models: {', '.join(organisms())}"
     try:
         return Path(str(snapshot_download(name, revision=revision, **rules)))
@@ -110,9 +106,8 @@ def download(name: str, revision: str | None, trust_remote_code: bool) -> Path:
         ) from error
 
 
-def model_files(folder: Path, adapter: Path | None, with_code: bool) -> list[Path]:
-    """The files of a model that change a number, also those of named chat templates; regular files
-    only."""
+def _model_files(folder: Path, adapter: Path | None, with_code: bool) -> list[Path]:
+    """The regular files of a model that change a number, also those of named chat templates."""
     kinds = FILES + ((".py",) if with_code else ())
     own = [one for one in (folder, adapter) if one]
     places = [each for one in own for each in (one, one / "additional_chat_templates")]
@@ -122,7 +117,7 @@ def model_files(folder: Path, adapter: Path | None, with_code: bool) -> list[Pat
 
 def file_states(folder: Path, adapter: Path | None, with_code: bool) -> list[tuple]:
     """Name, size and time of the files of a model: equal as long as nobody writes them."""
-    states = [(path, path.stat()) for path in model_files(folder, adapter, with_code)]
+    states = [(path, path.stat()) for path in _model_files(folder, adapter, with_code)]
     return [(str(path), state.st_size, state.st_mtime_ns, state.st_ino) for path, state in states]
 
 
@@ -130,7 +125,7 @@ def digest_files(folder: Path, adapter: Path | None, with_code: bool) -> str:
     """16 hex digits of the files that change a number. Files in Hugging Face's cache are not read:
     they are named by their contents."""
     sha = hashlib.sha256()
-    for path in model_files(folder, adapter, with_code):
+    for path in _model_files(folder, adapter, with_code):
         sha.update(os.fsencode(path.name))
         if in_cache(folder) and path.resolve().parent.name == "blobs":
             sha.update(path.resolve().name.encode())
@@ -147,8 +142,7 @@ def in_cache(folder: Path) -> bool:
 
 
 def _check_organism(folder: Path) -> None:
-    """Raise ProbeError unless the weights and the manifest are those in the organism's record: they
-    are ground truth."""
+    """Raise ProbeError unless an organism's weights and manifest are those of its record."""
     record = json.loads((folder / "training.json").read_text())
     for file, digest in (
         (folder / "model.safetensors", record["weights"]),
@@ -157,25 +151,31 @@ def _check_organism(folder: Path) -> None:
         if not file.exists() or files.sha256(file) != digest:
             what = "not the recorded one" if file.exists() else "missing"
             raise ProbeError(
-                f"{folder.name}: {file.name} is {what} ({file}). Restore it (`git checkout -- "
-                f"{file.parent.name}`), or train the model again: `python -m probelib.organisms "
-                f"train {folder.name}`"
+                f"{folder.name}: {file.name} is {what} ({file}). Restore it with git, or train the "
+                f"model again: `python -m probelib.organisms train {folder.name}`"
             )
 
 
 def check_complete(folder: Path) -> None:
-    """Raise ProbeError for a folder without config, intact safetensors or tokenizer. Pickled
-    weights are never loaded."""
+    """Raise ProbeError for a folder without config, intact safetensors (as their index says) or
+    tokenizer. Pickled weights are never loaded."""
     if not (folder / "config.json").is_file():
         raise ProbeError(f"{folder} has no config.json: it is not a model folder")
     if not weight_files(folder):
         raise ProbeError(
             f"{folder} has no *.safetensors that transformers loads (model.safetensors or its "
-            "index). Pickled weights (*.bin, *.pt) are never loaded; on a machine that you trust "
-            "them on, load the model with transformers and save it with "
-            "model.save_pretrained(folder)"
+            "index). Pickled weights (*.bin, *.pt) are never loaded: where you trust them, load the "
+            "model with transformers and save it with model.save_pretrained(folder)"
         )
-    check_weights(folder)
+    index = weight_map(folder)
+    for path in weight_files(folder):
+        names = set(read_header(path))
+        own = {name for name, file in index.items() if file == path.name}
+        if own and names != own:  # a tensor in two files is loaded from either of them
+            raise ProbeError(
+                f"{path} and model.safetensors.index.json disagree about the tensor "
+                f"{min(names ^ own)!r}. Save the model again into an empty folder"
+            )
     if not any((folder / name).is_file() for name in TOKENIZER_FILES):
         raise ProbeError(
             f"{folder} has no tokenizer ({', '.join(TOKENIZER_FILES)}); save it with "

@@ -20,8 +20,7 @@ FORWARD = threading.RLock()
 SEQUENCES, LENGTH = 20, 5  # of the probe
 DIGITS = 4  # of its log-probabilities, in nats
 WORDS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-SAME = {torch.float32: 1e-3}  # nats per sequence of the probe; other precisions: HALF
-HALF = 0.5
+SAME, SAME_HALF = 1e-3, 0.5  # nats per sequence of the probe: in float32; in other precisions
 CONTROL = ("token_id", "token_index")  # ends of names in configurations
 
 
@@ -74,15 +73,15 @@ def exact_layers(model, hf_model) -> list[tuple]:
         return []
     from bitsandbytes.nn import Linear4bit, Linear8bitLt
 
-    kernel, wanted = "support_avx512bf16_for_cpu", list[tuple]()
+    kernel, changed = "support_avx512bf16_for_cpu", list[tuple]()
     for module in hf_model.modules():
         if isinstance(module, Linear4bit | Linear8bitLt):
-            wanted.append((module, kernel, getattr(module, kernel, True), False))
+            changed.append((module, kernel, getattr(module, kernel, True)))
+            setattr(module, kernel, False)
         if isinstance(module, Linear8bitLt) and "llm_int8_threshold" not in model.quantization:
-            wanted.append((module.state, "threshold", module.state.threshold, 0.0))
-    for owner, name, _, value in wanted:
-        setattr(owner, name, value)
-    return [change[:3] for change in wanted]
+            changed.append((module.state, "threshold", module.state.threshold))
+            module.state.threshold = 0.0
+    return changed
 
 
 def retry_on_oom(model, work: Callable[[int], Any]):
@@ -110,13 +109,9 @@ def retry_on_oom(model, work: Callable[[int], Any]):
         torch.cuda.empty_cache()
 
 
-# Which model is it?
-
-
 def probe(model) -> list[float]:
     """Log-probabilities (nats, ``DIGITS`` digits) of ``SEQUENCES`` fixed token sequences: what the
-    model computes now, with its adapters, hooks and settings. A few milliseconds for a small
-    model."""
+    model computes now, with its adapters, hooks and settings."""
     shape = SEQUENCES, min(LENGTH, model.context)
     drawn = np.random.default_rng(0).choice(text_ids(model.hf_model.config), shape)
     with forwarding(model), torch.inference_mode():
@@ -140,17 +135,14 @@ def text_ids(config) -> np.ndarray:
 def same_probe(model, first: list[float], second: list[float]) -> bool:
     """Whether two probes are one model's, up to rounding on another machine or with another number
     of threads."""
-    exact = model.hf_model.dtype in SAME and not model.quantize
-    limit = SAME[torch.float32] if exact else HALF
-    return len(first) == len(second) and bool(
-        np.allclose(first, second, rtol=0, atol=limit, equal_nan=True)
-    )
+    exact = model.hf_model.dtype == torch.float32 and not model.quantize
+    apart = SAME if exact else SAME_HALF
+    return len(first) == len(second) and np.allclose(first, second, 0, apart, equal_nan=True)
 
 
 def weight_sums(hf_model) -> str:
     """16 hex digits of the sums over rows and columns of all weights, as integers of their bits,
-    and of all settings: any edit changes them. Takes no longer than reading the
-    weights twice."""
+    and of all settings: any edit changes them."""
     config = hf_model.config.to_json_string(use_diff=False)
     sha = hashlib.sha256(repr((config, _settings(hf_model))).encode())
     for tensor in (*hf_model.parameters(), *hf_model.buffers()):
@@ -168,17 +160,17 @@ def _settings(hf_model) -> list:
     """Per module its plain attributes (eps, scales, adapters that are on) and number of hooks."""
     found = []
     for name, module in hf_model.named_modules():
-        told, plain = vars(module), (bool, int, float, str)
-        own = [
+        told = vars(module)
+        own = sorted(
             (key, value)
             for key, value in told.items()
-            if isinstance(value, plain)
+            if isinstance(value, bool | int | float | str)
             and not (key.startswith("_") or key == "training" or "cache" in key)
-        ]
+        )
         adapters = [told.get(key) for key in ("scaling", "_active_adapter", "_disable_adapters")]
         hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
         # transformers' own, which record outputs, come with the first call that wants them
         hooks = [hook for hook in hooks if not str(hook.__module__).startswith("transformers.")]
         about = [adapters, len(hooks), "forward" in told]
-        found.append((name, type(module).__name__, sorted(own), about))
+        found.append((name, type(module).__name__, own, about))
     return found

@@ -45,10 +45,9 @@ def integrated_gradients(model, prompt: str, steps: int = 200, batch: int = 50) 
         after, before = (float(_next(model, e)[0, target]) for e in (embedded, start))
     integral = IntegratedGradients(lambda e: _next(model, e)[:, target])
     options = {"n_steps": steps, "return_convergence_delta": True}
+    rows = lambda budget: {"internal_batch_size": model.rows(batch, budget)}
     attribution, delta = model.retry_on_oom(
-        lambda budget: integral.attribute(
-            embedded, start, internal_batch_size=model.rows(batch, budget), **options
-        )
+        lambda budget: integral.attribute(embedded, start, **options, **rows(budget))
     )
     attribution = attribution[0].detach().cpu().double().numpy()  # [length, width]
     if not np.isfinite(attribution).all():

@@ -33,18 +33,14 @@ class InMemory(LM):
         hf_model = getattr(hf_model, "_orig_mod", hf_model)  # of torch.compile
         if hasattr(hf_model, "get_base_model"):  # peft
             if any(config.is_prompt_learning for config in hf_model.peft_config.values()):
-                raise ProbeError(
-                    "soft prompts of peft are not applied to a model in memory; use a LoRA adapter"
-                )
+                raise ProbeError("soft prompts of peft are not applied here; use a LoRA adapter")
             hf_model = hf_model.get_base_model()  # its layers carry the adapter
         dtype = str(hf_model.dtype).removeprefix("torch.")
         super().__init__(name or "", None, device=str(hf_model.device), dtype=dtype)
         self._given, self.tokenizer, self.config = hf_model, tokenizer, hf_model.config
-        stored = getattr(hf_model.config, "quantization_config", None)
-        if stored:
-            self.quantize, self.quantization = packed_as(
-                stored if isinstance(stored, dict) else stored.to_dict()
-            )
+        if stored := getattr(hf_model.config, "quantization_config", None):
+            stored = stored if isinstance(stored, dict) else stored.to_dict()
+            self.quantize, self.quantization = packed_as(stored)
         self._measured: dict = {}  # the last identity
         if not name:  # two models of one origin are told apart: an adapter on and off
             origin = Path(getattr(hf_model, "name_or_path", "") or type(hf_model).__name__)
@@ -52,12 +48,9 @@ class InMemory(LM):
             self.name = f"{Path(*origin.parts[-2:])} in memory ({sha[:6]})"
 
     def identity(self) -> dict:
-        """Everything that changes a number, as it is now."""
-        config = self.config.to_json_string(use_diff=False).encode()
+        """Everything that changes a number, as it is now: the weights may have been trained."""
         found = {
-            "files": self._digest_of_weights(),
-            "settings": self._weights(),
-            "config": hashlib.sha256(config).hexdigest()[:16],
+            "weights": self._weights(),  # also the configuration
             "reads": text.digest(self.tokenizer),
             "probe": self.probe,
             "quantize": self.quantize,
@@ -74,17 +67,6 @@ class InMemory(LM):
 
     _identity = identity
 
-    def _digest_of_weights(self) -> str:
-        """16 hex digits; read every time, because the weights may have been trained."""
-        import torch
-
-        sha = hashlib.sha256()
-        for name, tensor in self._given.state_dict().items():
-            sha.update(name.encode())
-            content = tensor.detach().cpu().contiguous().flatten().view(torch.uint8)
-            sha.update(content.numpy().tobytes())
-        return sha.hexdigest()[:16]
-
     @property
     def probe(self) -> list[float]:
         from probelib.lm.internals.forwards import probe
@@ -99,14 +81,17 @@ class InMemory(LM):
         """A shallow copy, which shares all modules; only its ``generation_config`` is its own."""
         from transformers import GenerationConfig
 
+        from probelib.lm.internals.forwards import forwarding
+
         hf_model = copy.copy(self._given)
         start = getattr(hf_model.config, "decoder_start_token_id", None)
         hf_model.generation_config = GenerationConfig(decoder_start_token_id=start)
-        vars(self)["hf_model"] = hf_model
+        vars(self)["hf_model"] = hf_model  # ``forwarding`` asks for it
         try:
             self.quantized_modules = check_quantization(self, hf_model)
             if not self.masked:
-                refuse_bidirectional(self, hf_model)
+                with forwarding(self):  # a model that is being trained drops some of its states
+                    refuse_bidirectional(self, hf_model)
         except Exception:
             del vars(self)["hf_model"]
             raise

@@ -33,9 +33,9 @@ NOTE = "pseudo-log-likelihood"
 
 def words_of(tokens, text: str | None, ids: tuple[int, ...]) -> Sequence[int]:
     """Per token of a continuation the number of its word, as the tokenizer splits texts."""
+    hint = "use path='pseudo-original'"
     if text is None:
-        what = "the words of token ids are known of texts only"
-        raise ProbeError(f"{what}; use path='pseudo-original'")
+        raise ProbeError(f"the words of token ids are known of texts only; {hint}")
     if tokens.tokenizer.is_fast:
         encoding = tokens.tokenizer(text, add_special_tokens=False)
         if tuple(encoding["input_ids"]) == ids:
@@ -44,9 +44,7 @@ def words_of(tokens, text: str | None, ids: tuple[int, ...]) -> Sequence[int]:
     pieces = tokens.encode([blank + word for word in text.split()], control=False)
     if sum(pieces, []) == list(ids):  # words between blanks
         return [n for n, piece in enumerate(pieces) for _ in piece]
-    raise ProbeError(
-        f"the words of {text!r} cannot be told from its tokens; use path='pseudo-original'"
-    )
+    raise ProbeError(f"the words of {text!r} cannot be told from its tokens; {hint}")
 
 
 @torch.inference_mode()
@@ -57,9 +55,8 @@ def score_masked(
     masked row is forwarded once: all candidates of one token share theirs."""
     tokens, mask = model.tokens, model.tokenizer.mask_token_id
     if mask is None:
-        hint = "save one with it (tokenizer.mask_token = ...), or load a tokenizer that has one"
         what = "is a masked language model, and its tokenizer has no mask token"
-        raise ProbeError(f"{model.name} {what}; {hint}")
+        raise ProbeError(f"{model.name} {what}; save one with it (tokenizer.mask_token = ...)")
     tokens.check("a", tokens.finish)
     texts, words = tokens.texts, dict[tuple, Sequence]()
     for each in dict.fromkeys(tuple(ids) for _, ids in branches):
@@ -95,6 +92,5 @@ def needs_generator(model, purpose: str) -> None:
     if model.masked:
         raise ProbeError(
             f"{model.name} is a masked language model: it has no left-to-right probabilities, "
-            f"which {purpose} needs. It can score continuations by pseudo-log-likelihood "
-            "(logprobs); use a decoder-only or encoder-decoder model here"
+            f"which {purpose} needs, only pseudo-log-likelihoods (logprobs). Use another model here"
         )

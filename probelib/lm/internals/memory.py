@@ -1,15 +1,15 @@
-"""Optional reading: the weights in a folder and what they need. Files and headers are checked,
-parameters counted from weights, configuration or name; memory is estimated before loading, and
-models that do not fit are refused; seconds and peak memory are measured."""
+"""Optional reading: the weights in a folder and what they need. Headers are checked, parameters
+counted from weights, configuration or name, memory is estimated before loading and measured."""
 
 import json
 import math
 import os
 import re
-import resource
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from probelib.errors import ProbeError
 from probelib.lm.names import CHECKPOINTS, is_id, split_revision, split_variant
@@ -33,9 +33,6 @@ def stored_quantization(folder: Path) -> dict:
         return {}
 
 
-# Files and parameters
-
-
 def weight_files(folder: Path) -> list[Path]:
     """The safetensors that transformers loads from a folder: model.safetensors, otherwise those
     that its index names. Twins in another precision and parts of an earlier save are not among
@@ -53,14 +50,11 @@ def weight_map(folder: Path) -> dict[str, str]:
         return {}
     try:
         found = dict(json.loads(index.read_text(encoding="utf-8"))["weight_map"])
-        here = lambda name: Path(name).name == name and (folder / name).is_file()
-        wrong = [name for name in sorted(set(found.values())) if not here(name)]
-    except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
+        outside = {name for name in found.values() if Path(name).name != name}
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ProbeError(f"{index} cannot be read: {error}") from error
-    if wrong:
-        raise ProbeError(
-            f"{index} names {wrong[0]!r}, which is not a file in this folder; save the model again"
-        )
+    if outside:
+        raise ProbeError(f"{index} names {min(outside)!r}, which is not a file in this folder")
     return found
 
 
@@ -71,35 +65,15 @@ def read_header(path: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
 
     if not path.is_file():  # also of links that lead nowhere and of pipes
         raise ProbeError(f"{path} is no file (a broken link?): download the weights again")
-    with open(path, "rb") as opened:
-        pointer = opened.read(8) == b"version "
-    if pointer:
-        what = "is a Git LFS pointer, not the weights"
-        raise ProbeError(f"{path} {what}: run `git lfs pull` in its folder")
     try:
         with safe_open(path, "np") as file:
             parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
             return {name: (p.get_dtype(), tuple(p.get_shape())) for name, p in parts.items()}
     except (SafetensorError, OSError, ValueError) as error:
-        size = path.stat().st_size
         raise ProbeError(
-            f"{path} is damaged or incomplete ({size} bytes): {error}. Download it again"
+            f"{path} is damaged or incomplete ({path.stat().st_size} bytes): {error}. Download it "
+            "again; for a pointer of Git LFS run `git lfs pull`"
         ) from error
-
-
-def check_weights(folder: Path) -> None:
-    """Raise ProbeError if the weights in a folder are not what their index says: transformers would
-    load a tensor that stands in two files from either of them."""
-    index = weight_map(folder)
-    for path in weight_files(folder):
-        names = set(read_header(path))
-        own = {name for name, file in index.items() if file == path.name}
-        if own and names != own:
-            what = f"disagree about the tensor {min(names ^ own)!r}: a part of another save?"
-            raise ProbeError(
-                f"{path} and model.safetensors.index.json {what} Save the model again into an empty"
-                " folder"
-            )
 
 
 def count_parameters(folder: Path, without: tuple[str, ...] = ()) -> int:
@@ -117,27 +91,19 @@ def parameters(name: str) -> float | None:
     """Parameters of a model, from the weights in its folder, else from its config (in a folder or
     the cache), else from its name; None if none of them tells.
 
-    >>> parameters("bigscience/bloomz-1b1"), parameters("EleutherAI/pythia-410m")
-    (1100000000.0, 410000000.0)
-    >>> parameters("mistralai/Mixtral-8x7B-v0.1")
-    56000000000.0
+    >>> parameters("bigscience/bloomz-1b1"), parameters("mistralai/Mixtral-8x7B-v0.1")
+    (1100000000.0, 56000000000.0)
     """
     name, _ = split_variant(name)
     folder = CHECKPOINTS / name if (CHECKPOINTS / name).is_dir() else Path(name)
     if weight_files(folder) and not stored_quantization(folder):
         return float(count_parameters(folder))
-    config: Path | None = folder
-    if not (folder / "config.json").exists():
-        from huggingface_hub import hf_hub_download
+    if not (config := folder / "config.json").exists() and is_id(name):
+        from huggingface_hub import try_to_load_from_cache
 
         source, revision = split_revision(name)
-        options: dict = {"revision": revision, "local_files_only": True}
-        try:
-            cached = str(hf_hub_download(source, "config.json", **options)) if is_id(name) else ""
-        except OSError:  # its subclasses say why a file is not in the cache
-            cached = ""
-        config = Path(cached).parent if cached else None
-    return (parameters_by_config(config) if config else None) or _by_name(name)
+        config = Path(str(try_to_load_from_cache(source, "config.json", revision=revision)))
+    return (parameters_by_config(config.parent) if config.is_file() else None) or _by_name(name)
 
 
 def _by_name(name: str) -> float | None:
@@ -157,26 +123,18 @@ def parameters_by_config(folder: Path, without: tuple[str, ...] = ()) -> float |
     allocating memory, omitting names with one of ``without``; None if transformers has no language
     model of that type, or would need the repository's own code."""
     import torch
-    from transformers import (
-        AutoConfig,
-        AutoModelForCausalLM,
-        AutoModelForImageTextToText,
-        AutoModelForSeq2SeqLM,
-    )
+    import transformers as hf
 
     try:
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-        causal = type(config) in AutoModelForCausalLM._model_mapping
-        decoder = AutoModelForCausalLM if causal else AutoModelForImageTextToText
-        kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else decoder
+        config = hf.AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        causal = type(config) in hf.AutoModelForCausalLM._model_mapping
+        decoder: Any = hf.AutoModelForCausalLM if causal else hf.AutoModelForImageTextToText
+        kind = hf.AutoModelForSeq2SeqLM if config.is_encoder_decoder else decoder
         with torch.device("meta"):
             named = kind.from_config(config, trust_remote_code=False).named_parameters()
         return float(sum(p.numel() for name, p in named if not any(w in name for w in without)))
     except (ValueError, OSError, KeyError, AttributeError, ImportError):
         return None
-
-
-# Memory before loading
 
 
 def weight_bytes(model) -> int:
@@ -204,62 +162,29 @@ def free_bytes(device) -> float:
     return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")) if known else 0.0
 
 
-def refuse_too_large(model) -> None:
-    """Raise ProbeError if a model's weights do not fit on its GPU; called before loading."""
-    if model.device.type != "cuda" or model.device_map:
-        return
-    if model.memory > (free := free_bytes(model.device)):
-        raise ProbeError(
-            f"{model.name} needs about {model.memory / 2**30:.1f} GiB for its weights in "
-            f"{model.quantize or model.dtype}; {model.device} has {free / 2**30:.1f} GiB free. Use "
-            "quantize='8bit' or '4bit', or device_map='auto'"
-        )
-
-
-# Measuring
-
-
 def measured(device, work: Callable[[], object]) -> dict[str, float]:
-    """``seconds`` of ``work()``, tokenization and pending GPU work included, and ``peak_bytes``:
-    the most memory in use meanwhile, weights included (of the GPU; on a CPU of the process, NaN if
-    the system does not report it).
+    """``seconds`` of ``work()``, pending GPU work included, and ``peak_bytes``: the most memory in
+    use meanwhile, weights included (of the GPU; on a CPU of the process, NaN if the system does not
+    report it). Call ``work`` once before, so that nothing is loaded in the measured time."""
+    import torch
 
-    Call ``work`` once before, so that nothing is loaded or compiled in the measured time.
-    """
-    _reset_peak(device)
-    started = _clock(device)
+    gpu = torch.cuda if device.type == "cuda" else None
+    if gpu:
+        gpu.synchronize(device)
+        gpu.reset_peak_memory_stats(device)
+    else:  # Linux: reset the high-water mark; otherwise it is that since the process started
+        with suppress(OSError):
+            Path("/proc/self/clear_refs").write_text("5")
+    started = time.perf_counter()
     work()
-    return {"seconds": _clock(device) - started, "peak_bytes": _peak(device)}
-
-
-def _clock(device) -> float:
-    if device.type == "cuda":
-        import torch
-
-        torch.cuda.synchronize(device)
-    return time.perf_counter()
-
-
-def _reset_peak(device) -> None:
-    if device.type == "cuda":
-        import torch
-
-        torch.cuda.reset_peak_memory_stats(device)
-        return
+    if gpu:
+        gpu.synchronize(device)
+    seconds = time.perf_counter() - started
+    if gpu:
+        return {"seconds": seconds, "peak_bytes": float(gpu.max_memory_allocated(device))}
     try:
-        with open("/proc/self/clear_refs", "w") as file:
-            file.write("5")  # Linux: reset the high-water mark
-    except OSError:
-        pass  # then the peak since the start of the process is reported
-
-
-def _peak(device) -> float:
-    if device.type == "cuda":
-        import torch
-
-        return float(torch.cuda.max_memory_allocated(device))
-    try:
-        with open("/proc/self/status") as file:
-            return next(float(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM"))
+        lines = Path("/proc/self/status").read_text().splitlines()
+        kilobytes = next(float(line.split()[1]) for line in lines if line.startswith("VmHWM"))
     except (OSError, StopIteration):
-        return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * 1024
+        kilobytes = math.nan
+    return {"seconds": seconds, "peak_bytes": kilobytes * 1024}

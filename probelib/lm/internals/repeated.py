@@ -31,8 +31,7 @@ def score_repeated(
     kind = next((name for name in ("cache_params", "state") if name in known), "past_key_values")
 
     def forward(sequences: list[list[int]], cache=None, past: int = 0):
-        """Logits [rows, length, vocabulary] of right-padded rows behind ``past`` tokens, and the
-        state after them."""
+        """Logits [rows, length, vocabulary] behind ``past`` tokens, and the state after them."""
         ids, _ = pad_right(sequences, hf_model.device)
         cost["forwarded_tokens"] += ids.numel()
         cost["forwards"] += 1
@@ -68,8 +67,7 @@ def score_repeated(
 
 
 def _after(forward, cache, batch: list[tuple[int, ...]], steps: bool, past: int) -> torch.Tensor:
-    """Logits [rows, length, vocabulary] of rows behind copies of the state of a prompt of ``past``
-    tokens."""
+    """Logits [rows, length, vocabulary] behind copies of the state of ``past`` tokens."""
     cache = copy.deepcopy(cache)
     if isinstance(cache, list):  # RWKV: tensors [1, width, layers]
         cache = [state.expand(len(batch), -1, -1).clone() for state in cache]

@@ -35,8 +35,7 @@ def hidden_states(
     """
     needs_generator(model, "a state after the last token")  # its states are those of whole texts
     if model.encoder_decoder and soft_prompt is not None:
-        hint = "soft prompts are for decoder-only models"
-        raise ProbeError(f"{model.name} is an encoder-decoder model; {hint}")
+        raise ProbeError(f"{model.name} is an encoder-decoder model, which takes no soft prompt")
     texts = texts_of("texts", [texts] if isinstance(texts, str) else texts)
     if not texts:
         width = model.hf_model.get_input_embeddings().weight.shape[1]
@@ -72,8 +71,7 @@ def _tree_states(
 def _padded_states(
     model, before: list[int], ids: list[list[int]], layer: int, soft_prompt, budget: int
 ):
-    """States from right-padded batches of similar length after one cached prefix, without the head.
-    No mask is needed: padding comes after the last token, and no token attends to later ones."""
+    """States from right-padded batches after one cached prefix; no token attends to padding."""
     prefix = _prefix_cache(model, before, soft_prompt)
     past = prefix.get_seq_length()
 
@@ -85,7 +83,13 @@ def _padded_states(
         output = model.hf_model.base_model(input_ids=rows, past_key_values=cache, **options)
         return output.last_hidden_state if layer == -1 else layer_states(output, layer)
 
-    batches = _batches([len(own) for own in ids], PADDED * budget, past, KEYS * budget)
+    batches: list[list[int]] = [[]]
+    for i in np.argsort([len(own) for own in ids], kind="stable").tolist():
+        rows, length = len(batches[-1]) + 1, len(ids[i])
+        full = rows * length > PADDED * budget or rows * (past + length) > KEYS * budget
+        if batches[-1] and full:
+            batches.append([])
+        batches[-1].append(i)
     states, cost = _last_states(model, ids, batches, run)
     return states, cost | {"forwarded_tokens": cost["forwarded_tokens"] + len(before)}
 
@@ -94,8 +98,7 @@ def _padded_states(
 def _plain_states(
     model, before: list[int], ids: list[list[int]], layer: int, soft_prompt, budget: int
 ):
-    """The reference: one right-padded row per sequence, sorted by length. For encoder-decoder
-    models the encoder's states (it attends in both directions, so nothing can be shared)."""
+    """The reference: one right-padded row per sequence; an encoder attends in both directions."""
     body = model.hf_model.get_encoder() if model.encoder_decoder else model.hf_model
 
     def run(rows: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -107,17 +110,15 @@ def _plain_states(
             mask = torch.cat([mask.new_ones(soft.shape[:2]), mask], 1)
         return layer_states(body(**inputs, attention_mask=mask, output_hidden_states=True), layer)
 
-    sequences = [before + own for own in ids]
     order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
     rows = 1 if model.path == "alone" else model.rows(16, budget)
     batches = [order[start : start + rows] for start in range(0, len(order), rows)]
-    return _last_states(model, sequences, batches, run)
+    return _last_states(model, [before + own for own in ids], batches, run)
 
 
 def _last_states(model, sequences: list[list[int]], batches: list[list[int]], run):
-    """The states at the ends of the sequences. ``run``: right-padded ids, mask -> hidden states
-    [rows, length, width], perhaps with a soft prompt before them."""
-    states, cost = dict[int, np.ndarray](), {"forwarded_tokens": 0, "forwards": 0}
+    """States at the ends of sequences. ``run``: ids, mask -> [rows, soft + length, width]"""
+    states, cost = dict[int, np.ndarray](), {"forwarded_tokens": 0, "forwards": len(batches)}
     for batch in batches:
         rows, mask = pad_right([sequences[i] for i in batch], model.device)
         hidden = run(rows, mask)
@@ -125,20 +126,7 @@ def _last_states(model, sequences: list[list[int]], batches: list[list[int]], ru
         last = hidden[torch.arange(len(batch), device=ends.device), ends].float().cpu().numpy()
         states |= dict(zip(batch, last, strict=True))
         cost["forwarded_tokens"] += hidden.shape[0] * hidden.shape[1]
-        cost["forwards"] += 1
     return np.stack([states[i] for i in range(len(sequences))]), cost
-
-
-def _batches(lengths: list[int], tokens: int, past: int, keys: int) -> list[list[int]]:
-    """Indices of rows sorted by length, in batches of at most ``tokens`` padded tokens and ``keys``
-    keys (each row has ``past`` cached ones)."""
-    batches: list[list[int]] = [[]]
-    for i in np.argsort(lengths, kind="stable").tolist():
-        rows = len(batches[-1]) + 1
-        if batches[-1] and (rows * lengths[i] > tokens or rows * (past + lengths[i]) > keys):
-            batches.append([])
-        batches[-1].append(i)
-    return batches
 
 
 def _prefix_cache(model, before: list[int], soft_prompt):
@@ -164,9 +152,10 @@ def word_logits(model, states: np.ndarray, words: list[str]) -> np.ndarray:
     head = model.hf_model.get_output_embeddings()
 
     def logits(budget: int) -> np.ndarray:
-        parts = torch.from_numpy(states).to(model.device, model.hf_model.dtype).split(budget)
-        every = [head(part).float() for part in parts]  # [texts, vocabulary]
-        largest = [torch.stack([part[:, ids].amax(1) for ids in first], 1) for part in every]
+        largest = []
+        for part in torch.from_numpy(states).to(model.device, model.hf_model.dtype).split(budget):
+            every = head(part).float()  # [texts, vocabulary]
+            largest.append(torch.stack([every[:, ids].amax(1) for ids in first], 1))
         return torch.cat(largest).cpu().numpy()
 
     return model.retry_on_oom(logits)

@@ -1,5 +1,4 @@
-"""How a local model's weights are loaded: by which transformers class, and what is checked before a
-number comes out."""
+"""How a local model's weights are loaded, and what is checked before a number comes out."""
 
 import re
 import warnings
@@ -12,7 +11,7 @@ from probelib.lm.internals.memory import (
     BUFFERS,
     EMBEDDINGS,
     count_parameters,
-    refuse_too_large,
+    free_bytes,
     stored_quantization,
 )
 
@@ -27,14 +26,12 @@ OPTIONS = {
     "8bit": ("llm_int8_threshold", "llm_int8_has_fp16_weight", "llm_int8_skip_modules"),
     "4bit": (*(f"bnb_4bit_{option}" for option in FOUR_BITS), "llm_int8_skip_modules"),
 }
-# parts of names of weights that text does not need: other modalities, draft heads, heads for other
-# tasks
+# parts of names of weights that text does not need: other modalities, draft heads, other tasks
 UNUSED = re.compile(
     "vision|visual|image|audio|speech|video|talker|multi_modal|mm_|mtp|nextn|pooler|"
     "seq_relationship|v_head|discriminator|generator"
 )
-# RoBERTa and its kin number the first token's position pad_token_id + 1, so the table of positions
-# is that much longer
+# RoBERTa and its kin number the first token's position pad_token_id + 1: the table is that longer
 SHIFTED = (
     "camembert", "data2vec-text", "esm", "ibert", "longformer", "luke", "markuplm", "mpnet",
     "roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod",
@@ -50,8 +47,7 @@ def context_length(config) -> int:
     encoder_decoder, config = bool(config.is_encoder_decoder), config.get_text_config()
     rope = getattr(config, "rope_parameters", None) or {}
     if rope.get("rope_type") == "longrope":
-        # one token beyond it changes the rotation of all positions of a forward (Phi 3), so scores
-        # would depend on the batch
+        # one token beyond it changes the rotation of all positions of a batch (Phi 3)
         return int(rope["original_max_position_embeddings"])
     # T5's files hold a meaningless n_positions
     names = (*LONGEST, *(() if encoder_decoder else ("n_positions",)))
@@ -74,49 +70,21 @@ def is_masked(config) -> bool:
     return not any(name == causal.get(kind) for name in names)
 
 
-def auto_class(model):
-    """The transformers class that loads a model with its language modeling head."""
-    import transformers as hf
-    from transformers.models.auto import modeling_auto as auto
-
-    if model.masked:
-        return hf.AutoModelForMaskedLM
-    if model.encoder_decoder:
-        return hf.AutoModelForSeq2SeqLM
-    kind = model.config.model_type
-    if kind not in auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and (
-        kind in auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
-    ):
-        return hf.AutoModelForImageTextToText  # text in, text out; its other parts are not used
-    return hf.AutoModelForCausalLM
-
-
 def load_weights(model):
     """The transformers model of an ``LM`` in evaluation mode; sets ``model.quantized_modules``.
-    Raise ProbeError if the files do not fit the configuration."""
+    Raise ProbeError if the files do not fit the configuration, or the weights the GPUs."""
     from transformers import GenerationConfig
-    from transformers.utils import logging
 
     from probelib.lm.internals.forwards import exact_layers, full_precision
 
-    refuse_too_large(model)
-    logging.disable_progress_bar()
-    try:
-        hf_model, report = auto_class(model).from_pretrained(
-            model.folder,
-            use_safetensors=True,
-            trust_remote_code=model.trust_remote_code,
-            output_loading_info=True,
-            **_options(model),
-        )
-    except Exception as error:  # from files, missing libraries, or code of the family
-        packed = f" (stored as {model.quantize})" if stored_quantization(model.folder) else ""
+    needs = f"{model.name} needs about {model.memory / 2**30:.1f} GiB for its weights"
+    alone = model.device.type == "cuda" and not model.device_map
+    if alone and model.memory > (free := free_bytes(model.device)):
         raise ProbeError(
-            f"{model.name}: the weights in {model.folder}{packed} cannot be loaded: "
-            f"{first_line(error)}"
-        ) from error
-    _refuse_missing(model, report)
-    _refuse_unused(model, report["unexpected_keys"])
+            f"{needs} in {model.quantize or model.dtype}; {model.device} has {free / 2**30:.1f} GiB "
+            "free. Use quantize='8bit' or '4bit', or device_map='auto'"
+        )
+    hf_model = _read(model)
     if model.adapter:
         _apply_adapter(model, hf_model)
     if _packs_experts(model):
@@ -127,31 +95,63 @@ def load_weights(model):
     if not model.masked:
         with full_precision(model.device.type):
             refuse_bidirectional(model, hf_model)
-    refuse_offload(model, hf_model)
-    # drop penalties and bans of generation_config.json: they would change generated texts and beam
-    # scores
+    places = {str(place) for place in getattr(hf_model, "hf_device_map", {}).values()}
+    if model.device_map == "auto" and len(places) > 1 and places & {"cpu", "disk"}:
+        raise ProbeError(  # accelerate does it without a word
+            f"{needs}, more than all GPUs have free: a part would be computed from the CPU's "
+            "memory, many times slower. Use quantize='8bit' or '4bit', or device_map='offload'"
+        )
+    # without penalties and bans of generation_config.json, which would change generated texts
     start = _decoder_start(model, hf_model) if model.encoder_decoder else None
     hf_model.generation_config = GenerationConfig(decoder_start_token_id=start)
     return hf_model
 
 
-def _options(model) -> dict:
+def _read(model):
+    """The model of a folder, by the transformers class with its language modeling head."""
     import torch
-    from transformers import BitsAndBytesConfig
+    import transformers as hf
+    from transformers.models.auto import modeling_auto as auto
+    from transformers.utils import logging
 
+    kind, stored = model.config.model_type, stored_quantization(model.folder)
+    causal = kind in auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    reader = hf.AutoModelForCausalLM
+    if model.masked:
+        reader = hf.AutoModelForMaskedLM
+    elif model.encoder_decoder:
+        reader = hf.AutoModelForSeq2SeqLM
+    elif not causal and kind in auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES:
+        reader = hf.AutoModelForImageTextToText  # text in, text out; its other parts are not used
     dtype, device = getattr(torch, model.dtype), "cpu" if _packs_experts(model) else model.device
     options = {"dtype": dtype, "device_map": "auto" if model.device_map else {"": str(device)}}
-    if model.quantize and not stored_quantization(model.folder):
+    if model.quantize and not stored:
         # bitsandbytes computes in float32 by default, many times slower on a GPU
         compute = {"bnb_4bit_compute_dtype": dtype} if model.quantize == "4bit" else {}
         chosen = QUANTIZE[model.quantize] | compute | model.quantization
-        options["quantization_config"] = BitsAndBytesConfig(**chosen)
-    return options
+        options["quantization_config"] = hf.BitsAndBytesConfig(**chosen)
+    options |= {"use_safetensors": True, "trust_remote_code": model.trust_remote_code}
+    logging.disable_progress_bar()
+    try:
+        found = reader.from_pretrained(model.folder, output_loading_info=True, **options)
+    except Exception as error:  # from files, missing libraries, or code of the family
+        packed = f" (stored as {model.quantize})" if stored else ""
+        what = f"the weights in {model.folder}{packed} cannot be loaded"
+        raise ProbeError(f"{model.name}: {what}: {first_line(error)}") from error
+    hf_model, report = found
+    missing = sorted([*report["missing_keys"], *(name for name, *_ in report["mismatched_keys"])])
+    if missing:  # transformers initializes them at random
+        raise ProbeError(
+            f"{model.name}: {len(missing)} weights are missing from the files of {model.folder} or "
+            f"have another shape: {', '.join(missing[:5])}. Save the whole model, including its "
+            "head, with model.save_pretrained(folder)"
+        )
+    _refuse_unused(model, report["unexpected_keys"])
+    return hf_model
 
 
 def _packs_experts(model) -> bool:
-    """Whether a mixture's experts are packed here, after they were read: transformers merges the
-    experts of a layer into one tensor, and bitsandbytes packs linear layers only."""
+    """Whether experts are packed here: one tensor per layer, and bitsandbytes packs Linear only."""
     folder = model.folder
     if model.quantize != "4bit" or stored_quantization(folder) or model.device_map:
         return False
@@ -159,8 +159,7 @@ def _packs_experts(model) -> bool:
 
 
 def _pack_experts(model, hf_model) -> None:
-    """Pack the merged experts of a mixture in 4 bits, one tensor after another, and move the model
-    to its device. A forward unpacks them, so scores do not depend on the batch."""
+    """Pack the merged experts of a mixture in 4 bits, and move the model to its device."""
     from bitsandbytes.nn.parametrize import replace_parameter_4bit
 
     chosen = QUANTIZE["4bit"] | model.quantization
@@ -181,39 +180,24 @@ def check_quantization(model, hf_model) -> int:
     from bitsandbytes.nn import Linear4bit, Linear8bitLt
     from bitsandbytes.nn.parametrize import Bnb4bitParametrization
 
-    modules = quantized = 0
+    sizes = []
     for module in hf_model.modules():
         if isinstance(module, Linear4bit | Linear8bitLt):
-            modules += 1
-            quantized += module.in_features * module.out_features
+            sizes.append(module.in_features * module.out_features)
         elif isinstance(module, Bnb4bitParametrization):  # experts of a mixture
-            modules += 1
-            quantized += module.quant_state.shape.numel()
+            sizes.append(module.quant_state.shape.numel())
     left = sum(
         p.numel()
         for name, p in hf_model.named_parameters()
         if p.is_floating_point() and not any(word in name for word in EMBEDDINGS)
     )
-    if quantized < left:
+    if sum(sizes) < left:
+        share = sum(sizes) / (sum(sizes) + left)
         raise ProbeError(
-            f"{model.name}: quantize={model.quantize!r} would quantize only "
-            f"{quantized / (quantized + left):.0%} of its inner parameters. bitsandbytes supports "
-            "plain linear layers (and with quantize='4bit' the experts of a mixture), not a "
-            "family's own layers (Falcon). Load it without quantize"
+            f"{model.name}: quantize={model.quantize!r} would quantize only {share:.0%} of its inner "
+            "parameters: bitsandbytes knows no family's own layers. Load it without quantize"
         )
-    return modules
-
-
-def refuse_offload(model, hf_model) -> None:
-    """Raise ProbeError if accelerate silently put a part of the weights on the CPU or on disk."""
-    devices = {str(device) for device in getattr(hf_model, "hf_device_map", {}).values()}
-    if model.device_map == "auto" and len(devices) > 1 and devices & {"cpu", "disk"}:
-        raise ProbeError(
-            f"{model.name} needs about {model.memory / 2**30:.1f} GiB, more than all GPUs have "
-            "free. A part of it would be "
-            "computed from the CPU's memory, many times slower. Use quantize='8bit' or '4bit', or "
-            "device_map='offload'"
-        )
+    return len(sizes)
 
 
 def first_line(error: Exception) -> str:
@@ -231,9 +215,8 @@ def quantization_of(folder: Path, quantize: str | None, options: dict) -> tuple[
     name, kept = packed_as(stored)
     if quantize not in (None, name) or options:
         raise ProbeError(
-            f"{folder}: the weights are stored as {name} already; quantize={quantize!r} and its "
-            "options cannot change that. "
-            "Omit them, or load the unquantized model"
+            f"{folder}: the weights are stored as {name} already, which quantize={quantize!r} and "
+            "its options cannot change. Omit them, or load the unquantized model"
         )
     return name, kept
 
@@ -250,47 +233,29 @@ def packed_as(stored: dict) -> tuple[str, dict]:
 
 
 def _apply_adapter(model, hf_model) -> None:
-    """Add a LoRA adapter to the model in place. Raise ProbeError if some of its weights do not
-    fit."""
+    """Add a LoRA adapter to the model in place; ProbeError if some of its weights do not fit."""
     try:
         report = hf_model.load_adapter(str(model.adapter), use_safetensors=True)
     except Exception as error:  # prompt learning, another base, damaged files
-        raise ProbeError(
-            f"{model.name}: the adapter in {model.adapter} cannot be applied: {first_line(error)}"
-        ) from error
+        what = f"the adapter in {model.adapter} cannot be applied"
+        raise ProbeError(f"{model.name}: {what}: {first_line(error)}") from error
     wrong = [*report.missing_keys, *report.unexpected_keys, *report.mismatched_keys]
-    wrong = sorted(str(name) for name in wrong if "lora" in str(name))
-    if wrong:
+    if wrong := sorted(str(name) for name in wrong if "lora" in str(name)):
         raise ProbeError(
             f"{model.name}: {len(wrong)} weights of the adapter in {model.adapter} do not fit the "
-            f"model in {model.folder}: "
-            f"{', '.join(wrong[:3])}. Is that its base?"
-        )
-
-
-def _refuse_missing(model, report: dict) -> None:
-    """transformers initializes missing weights at random."""
-    missing = sorted([*report["missing_keys"], *(name for name, *_ in report["mismatched_keys"])])
-    if missing:
-        raise ProbeError(
-            f"{model.name}: {len(missing)} weights are missing from the files of {model.folder} or "
-            "have another shape: "
-            f"{', '.join(missing[:5])}. Save the whole model, including its head, with "
-            "model.save_pretrained(folder)"
+            f"model in {model.folder}: {', '.join(wrong[:3])}. Is that its base?"
         )
 
 
 def _refuse_unused(model, names) -> None:
-    """Raise ProbeError for weights that text would need (another layer, a head) and the
-    configuration does not use; name the others in a warning and in ``model.unused_weights``."""
+    """ProbeError for unused weights that text needs (a layer, a head); a warning for others."""
     names = sorted(name for name in names if not name.endswith(BUFFERS))
     needed = [name for name in names if not UNUSED.search(name.lower())]
     if layers := [name for name in needed if re.search(r"\.\d+\.|lm_head|embed_out", name)]:
         raise ProbeError(
             f"{model.name}: {len(layers)} weights in {model.folder} are not used by the model that "
-            f"its config.json describes: {', '.join(layers[:5])}. Their scores would be those of "
-            "another model. Correct config.json (number of layers, tie_word_embeddings, "
-            "architectures), or save the model again"
+            f"its config.json describes: {', '.join(layers[:5])}. Correct config.json (number of "
+            "layers, tie_word_embeddings, architectures), or save the model again"
         )
     model.unused_weights = needed
     if needed:
@@ -312,9 +277,9 @@ def refuse_bidirectional(model, hf_model) -> None:
     given = {"input_ids": both, "attention_mask": torch.ones_like(both)}
     if model.encoder_decoder:
         given |= {"decoder_input_ids": both, "input_ids": both[:1].expand(2, -1)}
+    read = lambda **inputs: hf_model(**inputs, use_cache=False).logits[:, :-1].float()
     try:
         with torch.inference_mode():
-            read = lambda **inputs: hf_model(**inputs, use_cache=False).logits[:, :-1].float()
             logits = apart = read(**given)  # [2, length - 1, vocabulary]
             if model.encoder_decoder:  # its encoder is run first, as ``encdec`` does
                 mask = given["attention_mask"]
@@ -326,23 +291,20 @@ def refuse_bidirectional(model, hf_model) -> None:
             f"{model.name}: this model cannot read text alone ({why}); use another model"
         ) from error
     moved, other = ((a - b).abs().amax(-1) for a, b in ((logits[0], logits[1]), (logits, apart)))
-    # in half precision one expert of a mixture may flip; a model that sees later tokens moves most
-    # positions
+    # in half precision one expert of a mixture may flip; later tokens that are seen move most places
     exact = hf_model.dtype == torch.float32 and not model.quantize
     wrong = lambda by: bool(by.max() > 1e-3 if exact else by.median() > 0.1)
     kind = f"{model.name} ({hf_model.config.model_type})"
     if wrong(other):
         raise ProbeError(
             f"{kind}: the decoder returns other logits (by {other.max():.2g}) if the prompt is "
-            "encoded once for all its continuations. Such a family is not scored; use another "
-            "encoder-decoder"
+            "encoded once for all its continuations; use another encoder-decoder"
         )
     if wrong(moved):
         raise ProbeError(
             f"{kind} is not an autoregressive model: a later token changes the logits of earlier "
-            f"ones by {moved.max():.2g}. A masked language model needs '...ForMaskedLM' in the "
-            "architectures of its config.json (it is then scored by pseudo-log-likelihood); a "
-            "decoder needs is_decoder=true"
+            f"ones by {moved.max():.2g}. In its config.json a masked language model needs "
+            "'...ForMaskedLM' in architectures, a decoder is_decoder=true"
         )
 
 
@@ -352,7 +314,5 @@ def _decoder_start(model, hf_model) -> int:
         if (start := getattr(config, "decoder_start_token_id", None)) is not None:
             hf_model.config.decoder_start_token_id = start
             return start
-    raise ProbeError(
-        f"{model.folder}: neither config.json nor generation_config.json has a "
-        "decoder_start_token_id"
-    )
+    what = "neither config.json nor generation_config.json has a decoder_start_token_id"
+    raise ProbeError(f"{model.folder}: {what}")

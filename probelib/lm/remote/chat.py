@@ -64,12 +64,12 @@ class ChatModel:
             text, named = answer["choices"][0]["message"]["content"], answer.get("model")
         except (LookupError, TypeError, AttributeError) as error:
             raise ProbeError(f"{failed} in {str(answer)[:200]!r}") from error
-        if named != (self.answered_as or [named])[0]:
-            before = self.answered_as[0]
+        before = (self.answered_as or [named])[0]
+        if named != before:
             raise ProbeError(f"{self.url} answers as {named!r} now, and as {before!r} before")
         self.answered_as[:] = [named]
         if not isinstance(text, str):
-            hint = "A reasoning model may use them all before it responds: limit its reasoning"
             what = f"{text!r} instead of a text (max_tokens={max_tokens})"
-            raise ProbeError(f"{failed}: {what}. {hint}, or use another one")
+            hint = "Limit the reasoning of a model that uses them all before it responds"
+            raise ProbeError(f"{failed}: {what}. {hint}")
         return text

@@ -19,7 +19,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from types import SimpleNamespace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -61,12 +61,10 @@ class Served(Model):
         self._answered_as = None  # the model that the first response names
 
     def _unsupported(self, *_, **__):
-        raise ProbeError(
-            f"{self.name}: a server returns log-probabilities and greedy text, no hidden states, "
-            "gradients or beams. Load the model locally for those"
-        )
+        what = "a server returns log-probabilities and greedy text, no hidden states, gradients"
+        raise ProbeError(f"{self.name}: {what} or beams. Load the model locally for those")
 
-    hidden_states = beam_steps = integrated_gradients = _unsupported
+    hidden_states = integrated_gradients = _unsupported
     hf_model = config = property(_unsupported)
 
     def choose_path(self) -> str:
@@ -91,10 +89,10 @@ class Served(Model):
     @cached_property
     def card(self) -> dict:
         """The server's entry for the model; ProbeError if it does not serve it."""
-        response = fetch_json(self.url, "models", model=self.model_name)
-        entries = response.get("data") if isinstance(response, dict) else None
-        entries = entries if isinstance(entries, list) else []
-        cards = {str(entry.get("id")): entry for entry in entries if isinstance(entry, dict)}
+        try:
+            cards = {str(card["id"]): card for card in fetch_json(self.url, "models")["data"]}
+        except (LookupError, TypeError):
+            cards = {}
         if self.model_name not in cards:
             serves = ", ".join(sorted(cards)) or "nothing"
             raise ProbeError(f"{self.url} serves {serves}, not {self.model_name!r}")
@@ -104,8 +102,7 @@ class Served(Model):
     def context(self) -> int:
         """Longest sequence in tokens: the server's limit without the generated token and the one
         that ``scoring`` does not count."""
-        longest = self.card.get("max_model_len")
-        return longest - 2 if type(longest) is int and longest > 2 else 2**31
+        return int(self.card.get("max_model_len") or 2**31) - 2
 
     @property
     def n_parameters(self) -> float:
@@ -119,16 +116,14 @@ class Served(Model):
 
     def id(self, token: str) -> int:
         """The id of a token as the server writes it, "token_id:17"."""
-        number = token.removeprefix("token_id:")
+        number = str(token).removeprefix("token_id:")
         if number == token or not number.isdecimal() or int(number) >= len(self.tokenizer):
-            self._fault(f"{token[:40]!r} is not in the tokenizer, or no id (token_id:17)")
+            self._fault(f"{str(token)[:40]!r} is not in the tokenizer, or no id (token_id:17)")
         return int(number)
 
     def _fault(self, what: str) -> NoReturn:
-        raise ProbeError(
-            f"{self.url} ({self.card.get('owned_by')}): {what}. Its scores would be wrong; use a "
-            "server with echo and logprobs in /completions (vLLM), or load the model here"
-        )
+        hint = "use a server with echo and logprobs in /completions (vLLM), or load the model here"
+        raise ProbeError(f"{self.url} ({self.card.get('owned_by')}): {what}. {hint}")
 
     # Scoring and generation
 
@@ -185,34 +180,34 @@ class Served(Model):
     def _complete_batch(self, batch: list[list[int]], options: dict) -> list[dict]:
         asked = {"model": self.model_name, "prompt": batch} | options
         response = fetch_json(self.url, "completions", asked)
-        choices = response.get("choices") if isinstance(response, dict) else None
-        if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
+        try:
+            choices = sorted(response["choices"], key=lambda choice: choice["index"])
+            counted = (response.get("usage") or {}).get("prompt_tokens")
+            named = response.get("model")
+        except (LookupError, TypeError, AttributeError):
             self._fault(f"it responds without choices: {str(response)[:200]!r}")
-        named = response.get("model")
         before = self._answered_as = self._answered_as or named
         if named != before:
             self._fault(f"it answers as {named!r} now, and answered as {before!r} before")
-        numbered = {str(choice.get("index")): choice for choice in choices}
-        if len(choices) != len(batch) or set(numbered) != set(map(str, range(len(batch)))):
-            self._fault(f"it returns choices {', '.join(numbered)} for {len(batch)} prompts")
-        usage, sent = response.get("usage"), sum(map(len, batch))
-        counted = usage.get("prompt_tokens") if isinstance(usage, dict) else None
+        numbers, sent = [choice["index"] for choice in choices], sum(map(len, batch))
+        if numbers != list(range(len(batch))):
+            self._fault(f"it returns choices {numbers} for {len(batch)} prompts")
         if options.get("echo") and counted not in (None, sent):
             what = f"it counts {counted} prompt tokens, not {sent}"
             self._fault(f"{what}: it adds, drops or re-tokenizes")
-        return [numbered[str(i)] for i in range(len(batch))]
+        return choices
 
     def _columns(self, choice: dict) -> tuple[list[str], list, list]:
         """tokens, token_logprobs and top_logprobs of a choice, of equal length."""
-        found = choice.get("logprobs")
-        names = ("tokens", "token_logprobs", "top_logprobs")
-        columns: list = [found.get(name) if isinstance(found, dict) else None for name in names]
-        if not all(isinstance(column, list) for column in columns):
+        found: Any = choice.get("logprobs")
+        try:
+            columns = found["tokens"], found["token_logprobs"], found["top_logprobs"]
+            sizes = [*map(len, columns)]
+        except (LookupError, TypeError):
             self._fault(f"it returns no log-probabilities of the prompt, only {str(found)[:80]}")
-        sizes, texts = [*map(len, columns)], all(isinstance(token, str) for token in columns[0])
-        if len(set(sizes)) > 1 or not texts:
+        if len(set(sizes)) > 1:
             self._fault(f"its log-probabilities are inconsistent: {sizes} entries")
-        return columns[0], columns[1], columns[2]
+        return columns
 
     def _read(self, choice: dict, ids: list[int]) -> Scored:
         """The scores of one choice, compared with the ids that were sent."""
@@ -239,14 +234,12 @@ class Served(Model):
     # The check
 
     def check(self) -> dict:
-        """Test the server with 20 sentences; return what was measured. ProbeError names its fault.
+        """Test the server with 20 sentences; return what was measured. ProbeError names its fault:
 
-        as many log-probabilities as tokens, for the ids that were sent; null for the first
         different sentences have different scores             (no response comes from a wrong cache)
         random tokens have different scores of many digits    (neither clipped nor rounded)
-        beginnings, continued by the server's own greedy text and scored in another order at another
-        temperature: the same scores, those of generating for its text, which is the most probable
-        one    (neither shifted nor dependent on order, batch, later tokens or sampling)
+        beginnings with the server's own greedy text, in another order at another temperature, have
+        the same scores    (neither shifted nor dependent on order, batch, later tokens or sampling)
         """
         ids = self.tokens.prompts(SENTENCES)
         first = self._score_sequences(ids)

@@ -18,45 +18,23 @@ def prompts(seed: int = 0) -> list[list[int]]:
     nothing."""
     draw = lambda n: [int(t) for t in np.random.default_rng(seed + n).integers(3, tiny.V, n)]
     prefix = draw(20)
-    return [
-        prefix + draw(3),
-        prefix + draw(1),
-        draw(5),
-        prefix[:10],
-        prefix + draw(3),
-        draw(2),
-        prefix + draw(4),
-    ]
+    long = [prefix + draw(n) for n in (3, 1, 3, 4)]
+    return [*long[:2], draw(5), prefix[:10], long[2], draw(2), long[3]]
 
 
 def transformers_writes(
     model, ids: list[int], beams: int, ends: list[int]
 ) -> tuple[list[list[int]], list[float]]:
     """The same question to transformers: one prompt, nothing padded, no cache shared."""
-    said = model.generate(
-        input_ids=torch.tensor([ids]),
-        attention_mask=torch.ones(1, len(ids), dtype=torch.long),
-        max_new_tokens=NEW,
-        num_beams=beams,
-        num_return_sequences=beams,
-        do_sample=False,
-        length_penalty=0.0,
-        pad_token_id=0,
-        eos_token_id=ends,
-        return_dict_in_generate=True,
-        output_scores=True,
-    )
-    scores = model.compute_transition_scores(
-        said.sequences,
-        said.scores,
-        getattr(said, "beam_indices", None),
-        normalize_logits=beams == 1,
-    )
+    inputs = {"input_ids": torch.tensor([ids]), "attention_mask": torch.ones(1, len(ids)).long()}
+    how = {"max_new_tokens": NEW, "num_beams": beams, "num_return_sequences": beams}
+    how |= {"do_sample": False, "length_penalty": 0.0, "pad_token_id": 0, "eos_token_id": ends}
+    said = model.generate(**inputs, **how, return_dict_in_generate=True, output_scores=True)
+    beam = getattr(said, "beam_indices", None)
+    scores = model.compute_transition_scores(said.sequences, said.scores, beam, beams == 1)
     texts = [row[len(ids) :].tolist() for row in said.sequences]
-    texts = [
-        text[: min((at for at, t in enumerate(text) if t in ends), default=NEW) + 1]
-        for text in texts
-    ]
+    cut = lambda text: min((at for at, t in enumerate(text) if t in ends), default=NEW) + 1
+    texts = [text[: cut(text)] for text in texts]
     return texts, [row[: len(text)].sum().item() for row, text in zip(scores, texts, strict=True)]
 
 
@@ -64,10 +42,8 @@ def transformers_writes(
 @pytest.mark.parametrize(("beams", "several"), [(1, False), (3, False), (3, True)])
 def test_writing_side_by_side_is_writing_alone(family, beams, several):
     model, asked = tiny.build(tiny.DECODERS[family]()), prompts()
-    ends = [
-        transformers_writes(model, asked[0], 1, [-1])[0][0][3]
-    ]  # so that some texts end by themselves
-    # in one of two ways
+    # so that some texts end by themselves, in one or two ways
+    ends = [transformers_writes(model, asked[0], 1, [-1])[0][0][3]]
     ends += [transformers_writes(model, asked[-1], 1, [-1])[0][0][1]] if several else []
     for budget in (8, 64, 4096):  # small pieces and many caches; some; all in one row
         found, cost = generate_ids(model, asked, NEW, beams, ends, 32, budget)

@@ -9,13 +9,8 @@ from probelib import lm
 from probelib.lm.internals import states
 from tests.lm import tiny
 
-TEXTS = [
-    "Paris is nice.",
-    "Lima",
-    "Paris is",
-    "What is the capital of Peru? Lima.",
-    "Paris is nice.",
-]
+TEXTS = ["Paris is nice.", "Lima", "Paris is", "What is the capital of Peru? Lima."]
+TEXTS += TEXTS[:1]
 INSTRUCTION = "The capital of France is Paris. "
 
 
@@ -90,14 +85,13 @@ def test_empty_texts_and_layers_of_another_width(tmp_path):
     narrow = {"word_embed_proj_dim": 32, "do_layer_norm_before": False, "hidden_size": 64}
     config = hf.OPTConfig(ffn_dim=128, num_hidden_layers=2, num_attention_heads=4, **narrow)
     one = load(tmp_path, config)
-    for layer, width in ((-1, 32), (1, 64)):
-        shared, padded = (
-            one.hidden_states(TEXTS, INSTRUCTION, layer, share=s)[0] for s in (True, False)
-        )
-        assert padded == pytest.approx(shared, abs=1e-4) and shared.shape == (5, width)
-    shared, padded = (
-        one.hidden_states(["", "Lima"], INSTRUCTION, share=s)[0] for s in (True, False)
+    both = lambda texts, layer=-1: (
+        one.hidden_states(texts, INSTRUCTION, layer, share=s)[0] for s in (True, False)
     )
+    for layer, width in ((-1, 32), (1, 64)):
+        shared, padded = both(TEXTS, layer)
+        assert padded == pytest.approx(shared, abs=1e-4) and shared.shape == (5, width)
+    shared, padded = both(["", "Lima"])
     assert padded == pytest.approx(shared, abs=1e-4)
     assert one.hidden_states([INSTRUCTION])[0][0] == pytest.approx(shared[0], abs=1e-4)
     assert one.hidden_states([])[0].shape == (0, 32)
