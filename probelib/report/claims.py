@@ -172,11 +172,15 @@ def printed(table: pd.DataFrame, decimals: dict[str, int] | int = 3) -> pd.DataF
     """
     shown = table.copy()
     for name in [column for column in table if {f"{column} low", f"{column} high"} <= set(table)]:
-        digits = decimals.get(name, 3) if isinstance(decimals, dict) else decimals
         ends = table[[name, f"{name} low", f"{name} high"]].to_numpy(float)
-        shown[name] = [_number(*row, digits) for row in ends]
+        shown[name] = [_number(*row, digits(decimals, name)) for row in ends]
         shown = shown.drop(columns=[f"{name} low", f"{name} high"])
     return shown
+
+
+def digits(decimals: dict[str, int] | int, column: str) -> int:
+    """The digits shown of a column (``Texts.decimals``)."""
+    return decimals.get(column, 3) if isinstance(decimals, dict) else decimals
 
 
 def _number(value: float, low: float, high: float, digits: int) -> str:
