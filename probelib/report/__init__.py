@@ -20,5 +20,5 @@ from probelib.report.charts import (
     use_style,
 )
 from probelib.report.claims import cases, check, interval
-from probelib.report.section import Artifact, Section, machine, parameters_of, versions
+from probelib.report.section import Artifact, Section, lacking, machine, parameters_of, versions
 from probelib.report.shown import PAPERS, artifact_title, say

@@ -51,6 +51,7 @@ class Claim(NamedTuple):
 class Texts(NamedTuple):
     """An artifact's entry in ``claims.yaml``: all that is said about it.
 
+    needs      what the chosen models must have, or the artifact cannot be shown
     columns    columns of the printed table; () for all (the CSV always holds all)
     decimals   digits after the point in the printed table: one number, or column -> number
     """
@@ -58,6 +59,7 @@ class Texts(NamedTuple):
     caption: str
     alt: str = ""
     claims: dict[str, dict] = {}
+    needs: str = ""
     columns: tuple = ()
     decimals: dict[str, int] | int = 3
 

@@ -82,6 +82,11 @@ class Artifact:
         return found
 
 
+def lacking(name: str, frame: pd.DataFrame) -> Artifact:
+    """A table or figure that the chosen models cannot show; one line says what it needs."""
+    return Artifact(name, frame, shown=pd.DataFrame({"needs": [claims.texts(name).needs]}))
+
+
 class Section:
     """The artifacts of one notebook: where they go, and the provenance that all of them share.
 
