@@ -47,6 +47,7 @@ INDEX = """# Tables and figures
 Each page is an executed notebook of the default profile, its code folded: question, equations, tables, pictures, claims.
 `./run_all.sh` writes these pages; the numbers of every table and figure are beside it as CSV.
 What the papers claim, and what came out here: [claims](atlas/claims.md).
+The same notebooks on a real pretrained model, SmolLM2-135M: [real](real/claims.md).
 
 """
 FORMULA = re.compile(
@@ -175,14 +176,18 @@ def write_page(profile: str, step) -> Path | None:
 
 
 def _with_summary(body: str, profile: str, step) -> str:
-    """The page with its results at the top: the claims of its artifacts, each with a link."""
-    lines = []
+    """The page with its results at the top: the claims of its artifacts, each with a link, and the
+    same page of the committed profiles beside it."""
+    lines, folder = [], page_path(profile, step.notebook).parent
     for artifact in step.makes:
         record = paths.FIGURES / profile / f"{artifact}.json"
         found = json.loads(record.read_text(encoding="utf-8"))["finding"] if record.exists() else ""
         if found:
             link = f"[{artifact_title(artifact)}](#{artifact.split('/')[1]})"
             lines.append(f"- {link}: {escape_markdown(found)}")
+    for name, other in ({"the organisms": DEFAULT} | BESIDE).items():
+        if other != profile and (page := page_path(other, step.notebook)).exists():
+            lines.append(f"- The same on {name}: [{other}]({_link(page, folder)})")
     if not lines:
         return body
     head, *rest = re.split(r"(?m)^(?=## |### )", body, maxsplit=1)
