@@ -14,7 +14,17 @@ from probelib.facts.model import right_objects
 from probelib.monitor import measures
 from probelib.monitor.measures import MONITOR, SURE, Measured, margin
 from probelib.published import table as published
-from probelib.report import Artifact, cases, charts, check, dot_rows, family, interval, model_style
+from probelib.report import (
+    Artifact,
+    cases,
+    charts,
+    check,
+    dot_rows,
+    family,
+    interval,
+    lacking,
+    model_style,
+)
 
 BLUE, ORANGE, GREEN, RED = "#0173b2", "#de8f05", "#029e73", "#c00000"
 FORMS = ["WP", "QA", "FC-pos", "FC-neg"]
@@ -276,8 +286,15 @@ def table11(measured: Measured) -> Artifact:
     table["p Holm"] = stats.holm(table["p"])
     paper = published("monitor/table11").set_index("relation")["pearson_r"]
     table["paper's r"] = table["relation"].map(paper)
+    if _few(measured):
+        return lacking("monitor/table11", table)
     claims = check("monitor/table11", each=cases(table, "r", "relation", "n"))
     return Artifact("monitor/table11", table, claims)
+
+
+def _few(measured: Measured) -> bool:
+    """Whether fewer than three models have a MONITOR; variants of a model count once."""
+    return measured.models.dropna(subset=["MONITOR"])["parameters"].nunique() < 3
 
 
 def _families(measured: Measured) -> dict[str, list[str]]:
@@ -295,7 +312,10 @@ def figure11(measured: Measured) -> Artifact:
     table = measured.relations.drop(columns="base acc").merge(sizes, on="model")
     table["family"] = table["model"].map(family)
     largest = sizes["model"].map(family).value_counts().index[0]
+    models = _families(measured).get(largest, [])
     table = table[table["family"] == largest].sort_values("parameters", kind="stable")
+    if len(models) < 2:
+        return lacking("monitor/figure11", table)
     drawn = table[table["n"] >= 3] if (table["n"] >= 3).any() else table
     curves = [(f"{r} ({n})", own) for (r, n), own in drawn.groupby(["relation", "n"], sort=False)]
     columns = min(5, len(curves))
@@ -315,9 +335,8 @@ def figure11(measured: Measured) -> Artifact:
         axis.tick_params(axis="x", labelsize=7, labelbottom=bottom)
     figure.supxlabel(f"parameters without embeddings ({largest})", fontsize=9)
     figure.supylabel("MONITOR", fontsize=9)
-    models, falls = _families(measured).get(largest, []), {}
-    for relation in drawn["relation"].unique() if len(models) > 1 else ():
-        falls[relation] = margin(measured, models[0], models[-1], relation)
+    ends = models[0], models[-1]
+    falls = {r: margin(measured, *ends, r) for r in drawn["relation"].unique()}
     claims = check("monitor/figure11", falls=_frame(falls))
     return Artifact("monitor/figure11", table, claims, figure)
 
@@ -326,6 +345,12 @@ def figure12(measured: Measured) -> Artifact:
     """Overall MONITOR against size, one line per family."""
     table = measured.models.sort_values("parameters")
     table.insert(0, "family", table["model"].map(family))
+    shown, families = (
+        table[["family", "model", "parameters", *MONITOR, "coverage"]],
+        _families(measured),
+    )
+    if all(len(models) < 2 for models in families.values()):
+        return lacking("monitor/figure12", shown)
     figure, ((axis,),) = charts.subplots(4.4, 3.6)
     for name, own in table.groupby("family"):
         look = model_style(own["model"].iloc[-1]) | {"capsize": 2, "label": name}
@@ -335,13 +360,12 @@ def figure12(measured: Measured) -> Artifact:
     axis.tick_params(axis="x", which="major", labelrotation=45)
     figure.legend(loc="outside upper center", ncols=3)
     ends, steps = {}, {}
-    for name, models in _families(measured).items():
+    for name, models in families.items():
         if len(models) > 1:
             ends[name] = margin(measured, models[0], models[-1])
         steps |= {f"{b} - {a}": margin(measured, a, b) for a, b in pairwise(models)}
     claims = check("monitor/figure12", falls=_frame(ends), steps=_frame(steps))
-    table = table[["family", "model", "parameters", *MONITOR, "coverage"]]
-    return Artifact("monitor/figure12", table, claims, figure)
+    return Artifact("monitor/figure12", shown, claims, figure)
 
 
 # ---- section 5.2.2: stability
@@ -436,6 +460,8 @@ def correlations(measured: Measured, common: Measured, alone: Measured, relation
         printed = {"paper's r": paper["r"], "paper's p": paper["p"]}
         table.append({"in": place, "between": between} | r | printed)
     table = pd.DataFrame(table)
+    if _few(measured):
+        return lacking("monitor/correlations", table)
     found = {"common": cases(table.iloc[[3]], "r", "between", "n")}
     found["given"] = stats.partial(models["MONITOR"], models["avg acc"], models["probs"])
     return Artifact("monitor/correlations", table, check("monitor/correlations", **found))

@@ -1,7 +1,6 @@
 """Figures, tables and pages: the artifacts of a notebook, and how they are saved and shown."""
 
 from probelib.lm.names import family
-from probelib.report.artifact import Artifact
 from probelib.report.charts import (
     COLUMN,
     SMALL,
@@ -21,5 +20,5 @@ from probelib.report.charts import (
     use_style,
 )
 from probelib.report.claims import cases, check, interval
-from probelib.report.section import Section, machine, parameters_of, read_record, versions
+from probelib.report.section import Artifact, Section, lacking, machine, parameters_of, versions
 from probelib.report.shown import PAPERS, artifact_title, say

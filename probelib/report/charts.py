@@ -21,8 +21,8 @@ _taken: dict[str, int] = {}  # model that is not shipped -> number of its style,
 
 
 def use_style() -> None:
-    """Set the kit's style on top of matplotlib's own defaults, so that a user's matplotlibrc
-    changes no byte of a figure; escape the texts of tables in a notebook."""
+    """Set the kit's style on top of matplotlib's own defaults (a user's matplotlibrc changes no
+    byte of a figure); escape the texts of tables in a notebook."""
     import matplotlib.pyplot as plt
 
     plt.rcdefaults()
@@ -49,19 +49,16 @@ def column(height: float, rows: int = 1, columns: int = 1, width: float = COLUMN
 
 def model_style(name: str) -> dict:
     """``color``, ``marker`` and ``linestyle`` of a model, the same in all figures of a notebook.
-    Colour is never the only cue.
 
     Shipped models have a hue per family, darker the larger they are, and a line style per kind
     (base, instruction-tuned, sister or twin, checkpoint). Any other model takes the next look of
     ``style_at``."""
-    if name in (shipped := _shipped_styles()):
-        return dict(shipped[name])
-    return style_at(_taken.setdefault(name, len(_taken)))
+    look = _shipped_styles().get(name)
+    return dict(look) if look else style_at(_taken.setdefault(name, len(_taken)))
 
 
 @cache
 def _shipped_styles() -> dict[str, dict]:
-    """The looks of the shipped models."""
     import seaborn
     from matplotlib.colors import to_hex
 
@@ -84,8 +81,7 @@ def _shipped_styles() -> dict[str, dict]:
 
 
 def style_at(place: int) -> dict:
-    """``color``, ``marker`` and ``linestyle`` of line number ``place`` (from 0) of a figure whose
-    lines are not models."""
+    """The look of line number ``place`` (from 0) of a figure whose lines are not models."""
     import seaborn
 
     colours = seaborn.color_palette("colorblind").as_hex()
@@ -94,10 +90,8 @@ def style_at(place: int) -> dict:
 
 
 def size_axis(axis, sizes, ends_only: bool = False) -> None:
-    """A logarithmic x axis of model sizes with ticks at the models: 150080 reads "0.15M".
-
-    Of labels that would overlap, only the first is shown; with ``ends_only``, for small panels,
-    only those of both ends."""
+    """A logarithmic x axis of model sizes with ticks at the models: 150080 reads "0.15M". Of labels
+    that would overlap, only the first is shown; with ``ends_only``, only those of both ends."""
     sizes = sorted(set(sizes))
     millions = lambda n: f"{n / 1e6:.2g}M" if n < 99.5e6 else f"{n / 1e6:.0f}M"
     unit = lambda n: f"{n / 1e9:.3g}B" if n >= 1e9 else millions(n)
@@ -134,7 +128,11 @@ def bands(panels: dict[str, dict[str, pd.DataFrame]], xlabel: str, ylabel: str):
     figure, axes = column(2.3, columns=len(panels), sharey=True)
     names = list(dict.fromkeys(name for curves in panels.values() for name in curves))
     for axis, (title, curves) in zip(axes[0], panels.items(), strict=True):
-        ticks = count_axis(axis, max(curve.index[-1] for curve in curves.values()))
+        last = max(curve.index[-1] for curve in curves.values())
+        ticks = [n * 10**power for power in range(6) for n in (1, 2, 5) if n * 10**power <= last]
+        axis.set(xscale="log", xlim=(0.85, 1.15 * last))
+        axis.set_xticks(ticks, ticks)
+        axis.minorticks_off()
         for name, curve in curves.items():
             look = style_at(names.index(name))
             at = [i for i, x in enumerate(curve.index) if x in ticks]
@@ -149,16 +147,6 @@ def bands(panels: dict[str, dict[str, pd.DataFrame]], xlabel: str, ylabel: str):
     narrow = {"ncols": 4, "fontsize": SMALL, "columnspacing": 1, "handlelength": 2.5}
     figure.legend(*handles, loc="outside upper center", **narrow)
     return figure
-
-
-def count_axis(axis, last: int) -> list[int]:
-    """A logarithmic x axis of numbers from 1 to ``last``, with ticks at 1, 2, 5, 10, ...; return
-    the ticks."""
-    ticks = [n * 10**power for power in range(6) for n in (1, 2, 5) if n * 10**power <= last]
-    axis.set(xscale="log", xlim=(0.85, 1.15 * last))
-    axis.set_xticks(ticks, ticks)
-    axis.minorticks_off()
-    return ticks
 
 
 def grouped_bars(axis, values: pd.DataFrame, low: pd.DataFrame, high: pd.DataFrame) -> None:
@@ -198,10 +186,8 @@ def line_panels(
     figure = plt.figure(figsize=(3.8, 3.0 + 1.05 * height))
     grid = figure.add_gridspec(1 + height, columns, height_ratios=[2.6] + [1] * height)
     large = figure.add_subplot(grid[0, :])
-    ticks, values = frame[x].unique(), frame[[y, *band]]
-    limits = (None, None)
-    if values.notna().any(axis=None):
-        limits = values.min(axis=None), values.max(axis=None)
+    ticks, values = frame[x].unique(), frame[[y, *band]].stack().dropna()
+    limits = (values.min(), values.max()) if len(values) else (None, None)
     for place, name in enumerate(names):
         rows, look = frame[frame["measure"] == name], style_at(place)
         if name in together:

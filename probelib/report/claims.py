@@ -51,6 +51,7 @@ class Claim(NamedTuple):
 class Texts(NamedTuple):
     """An artifact's entry in ``claims.yaml``: all that is said about it.
 
+    needs      what the chosen models must have, or the artifact cannot be shown
     columns    columns of the printed table; () for all (the CSV always holds all)
     decimals   digits after the point in the printed table: one number, or column -> number
     """
@@ -58,6 +59,7 @@ class Texts(NamedTuple):
     caption: str
     alt: str = ""
     claims: dict[str, dict] = {}
+    needs: str = ""
     columns: tuple = ()
     decimals: dict[str, int] | int = 3
 
@@ -172,11 +174,15 @@ def printed(table: pd.DataFrame, decimals: dict[str, int] | int = 3) -> pd.DataF
     """
     shown = table.copy()
     for name in [column for column in table if {f"{column} low", f"{column} high"} <= set(table)]:
-        digits = decimals.get(name, 3) if isinstance(decimals, dict) else decimals
         ends = table[[name, f"{name} low", f"{name} high"]].to_numpy(float)
-        shown[name] = [_number(*row, digits) for row in ends]
+        shown[name] = [_number(*row, digits(decimals, name)) for row in ends]
         shown = shown.drop(columns=[f"{name} low", f"{name} high"])
     return shown
+
+
+def digits(decimals: dict[str, int] | int, column: str) -> int:
+    """The digits shown of a column (``Texts.decimals``)."""
+    return decimals.get(column, 3) if isinstance(decimals, dict) else decimals
 
 
 def _number(value: float, low: float, high: float, digits: int) -> str:

@@ -9,22 +9,22 @@ runs/<profile>/report.html                  the pages in one file: no network, n
 
 import base64
 import html
+import json
 import os
 import re
 from pathlib import Path
 
 import pandas as pd
+from latex2mathml.converter import convert
 
 from probelib import files, paths, published
 from probelib.errors import printable
-from probelib.report import claims, mathml
-from probelib.report.section import read_record
+from probelib.report import claims
 from probelib.report.sheets import holds_numbers, read_csv
 from probelib.report.shown import (
     ARTIFACT,
     PAPERS,
     artifact_title,
-    digits,
     escape_cell,
     escape_markdown,
     heading,
@@ -47,8 +47,13 @@ INDEX = """# Tables and figures
 Each page is an executed notebook of the default profile, its code folded: question, equations, tables, pictures, claims.
 `./run_all.sh` writes these pages; the numbers of every table and figure are beside it as CSV.
 What the papers claim, and what came out here: [claims](atlas/claims.md).
+The same notebooks on a real pretrained model, SmolLM2-135M: [real](real/claims.md).
 
 """
+FORMULA = re.compile(
+    r"(?P<code>(?P<ticks>`+).+?(?P=ticks))|\$\$(?P<block>.+?)\$\$|(?<![\\\w$])\$(?P<inline>[^\s$](?:[^$\n]*[^\s$])?)\$(?!\w)",
+    re.DOTALL,
+)
 # With it a browser runs no script and loads nothing, even if a text from data or models is not
 # escaped somewhere.
 POLICY = (
@@ -95,7 +100,10 @@ def book(profile: str, steps: list, status: dict[str, str]) -> Path:
         parts.insert(0, _standalone(found.read_text(encoding="utf-8"), found.parent))
     if profile == DEFAULT:
         write_index(profile, steps)
-    front = f"# What do language models know as fact?\n\nProfile {profile}.{_verified(profile)}"
+    front = f"# What do language models know as fact?\n\nProfile {profile}."
+    if (verified := paths.RUNS / profile / "verify.csv").exists():
+        n = read_csv(verified.read_bytes())["artifact"].nunique()
+        front += f" Compared with the committed figures: {n} artifacts differ."
     front = markdown2html(f"{front}\n\n{markdown_rows(rows)}")
     head = f"<!doctype html><html lang='en'><meta charset='utf-8'>{POLICY}"
     head += "<meta name='viewport' content='width=device-width'>"
@@ -110,7 +118,7 @@ def _standalone(text: str, folder: Path) -> str:
     from nbconvert.filters import markdown2html
 
     text = re.sub(r"(?<!!)\[([^\]]*)\]\((?!https?:|#)[^)]*\)", r"\1", text)
-    page = markdown2html(mathml.typeset(text))
+    page = markdown2html(typeset(text))
 
     def inline(found: re.Match) -> str:
         picture = base64.b64encode((folder / html.unescape(found[1])).read_bytes()).decode()
@@ -119,13 +127,20 @@ def _standalone(text: str, folder: Path) -> str:
     return re.sub(r'<img src="([^":]+\.png)"', inline, page)
 
 
-def _verified(profile: str) -> str:
-    """How many artifacts differ by ``./run_all.sh verify``; "" if it was not run."""
-    found = paths.RUNS / profile / "verify.csv"
-    if not found.exists():
-        return ""
-    differing = read_csv(found.read_bytes())["artifact"].nunique()
-    return f" Compared with the committed figures: {differing} artifacts differ."
+def typeset(text: str) -> str:
+    """Markdown with its formulas as MathML, which a browser draws without a script; code, and LaTeX
+    that the converter does not know, stay."""
+
+    def typed(found: re.Match) -> str:
+        if found["code"]:
+            return found[0]
+        kind = "block" if found["block"] else "inline"
+        try:
+            return convert(found[kind], display=kind)
+        except Exception:  # the converter has no error class of its own; the reader sees the LaTeX
+            return found[0]
+
+    return FORMULA.sub(typed, text)
 
 
 def write_page(profile: str, step) -> Path | None:
@@ -161,13 +176,18 @@ def write_page(profile: str, step) -> Path | None:
 
 
 def _with_summary(body: str, profile: str, step) -> str:
-    """The page with its results at the top: the claims of its artifacts, each with a link."""
-    lines = []
+    """The page with its results at the top: the claims of its artifacts, each with a link, and the
+    same page of the committed profiles beside it."""
+    lines, folder = [], page_path(profile, step.notebook).parent
     for artifact in step.makes:
-        record = (paths.FIGURES / profile / artifact).with_suffix(".json")
-        if record.exists() and (found := escape_markdown(read_record(record)["finding"])):
+        record = paths.FIGURES / profile / f"{artifact}.json"
+        found = json.loads(record.read_text(encoding="utf-8"))["finding"] if record.exists() else ""
+        if found:
             link = f"[{artifact_title(artifact)}](#{artifact.split('/')[1]})"
-            lines.append(f"- {link}: {found}")
+            lines.append(f"- {link}: {escape_markdown(found)}")
+    for name, other in ({"the organisms": DEFAULT} | BESIDE).items():
+        if other != profile and (page := page_path(other, step.notebook)).exists():
+            lines.append(f"- The same on {name}: [{other}]({_link(page, folder)})")
     if not lines:
         return body
     head, *rest = re.split(r"(?m)^(?=## |### )", body, maxsplit=1)
@@ -204,7 +224,7 @@ def artifact_markdown(profile: str, artifact: str, folder: Path) -> str:
     """A table or figure as Markdown, for a page in ``folder``: picture or table, caption, scope,
     claims, the paper's values."""
     stem = paths.FIGURES / profile / artifact
-    record = read_record(stem.with_suffix(".json"))
+    record = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
     if record["kind"] == "figure":
         alt = escape_markdown(one_line(record["alt"])).replace("]", "\\]")
         shown = f"![{alt}]({_link(stem.with_suffix('.png'), folder)})"
@@ -241,7 +261,7 @@ def table_markdown(
     | a\\|b | -0.812 |
     | c | **0.500** |
     """
-    columns = {name: _cells(table[name], digits(decimals, name)) for name in table}
+    columns = {name: _cells(table[name], claims.digits(decimals, name)) for name in table}
     for name in (bold or {}).keys() & columns.keys():
         for row in bold[name]:
             columns[name][row] = f"**{columns[name][row]}**"
@@ -315,9 +335,8 @@ def _relinked(body: str, notebook: str, folder: Path) -> str:
 
     def relative(found: re.Match) -> str:
         target = home / found[2]
-        return (
-            f"{found[1]}({_link(target, folder)}{found[3] or ''})" if target.exists() else found[0]
-        )
+        there = f"{found[1]}({_link(target, folder)}{found[3] or ''})"
+        return there if target.exists() else found[0]
 
     return re.sub(r"(\[[^\]]*\])\(([^)#:\s]+)(#[^)]*)?\)", relative, body)
 

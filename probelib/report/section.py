@@ -1,38 +1,94 @@
-"""Figures and tables with their provenance: what a notebook shows, and where it is saved.
+"""``Artifact``: one table or figure. ``Section``: the artifacts of a notebook with their provenance,
+shown there and saved:
 
     figures/<profile>/monitor/table4.csv .tex .html     full precision, LaTeX (booktabs), HTML
     figures/<profile>/monitor/figure11.png .pdf .csv    the picture, and the numbers it shows
     figures/<profile>/monitor/table4.json               caption and provenance
 
-A text that a spreadsheet would compute, such as "=1+1", has an apostrophe before it in the CSV
-(``report.sheets``).
-
 The same run gives the same bytes: files contain no time and no random ids.
 """
 
-import json
+import html
 import os
 import platform
 import re
 import subprocess
+from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from probelib import __version__, files, parameters, paths, store
+from probelib import __version__, files, parameters, paths, published, store
 from probelib.errors import ProbeError, printable
-from probelib.report.artifact import Artifact
+from probelib.report import claims, shown
 from probelib.report.charts import literal, use_style
 from probelib.report.sheets import to_csv
-from probelib.report.shown import display_artifact, picture, styled
 
 PACKAGES = ["bitsandbytes", "numpy", "pandas", "scipy", "torch", "transformers"]
+PIXELS = 110  # per inch of a figure in a notebook; its file has more, for print
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """One table or figure of a paper, as ``artifacts`` of its package returns it and
+    ``Section.show`` shows it. What is said about it stands in ``published/claims.yaml``, under its
+    name.
+
+    name     "monitor/table4": the paper's folder, then the artifact
+    frame    the numbers of the table or of the figure, in full precision, as the CSV holds them;
+             the ends of the interval of a column x are "x low" and "x high", and print in its cell
+    claims   ``claims.check(name, ...)``: the claims that it tests; None for an illustration
+    figure   a matplotlib figure; None for a table
+    best     of a table: column -> "min" or "max"; the best value is bold
+    shown    of a table too wide or too long to print: the table to print instead
+    """
+
+    name: str
+    frame: pd.DataFrame
+    claims: pd.DataFrame | None = None
+    figure: Any = None
+    best: dict[str, str] = field(default_factory=dict)
+    shown: pd.DataFrame | None = None
+
+    @property
+    def texts(self):
+        """Its entry of ``claims.yaml`` (``claims.Texts``): caption, alt, decimals, columns."""
+        return claims.texts(self.name)
+
+    @property
+    def finding(self) -> str:
+        """The claims with their results, in Markdown; "" for an illustration."""
+        return "" if self.claims is None else " ".join(claims.sentences(self.claims, self.name))
+
+    def table(self) -> pd.DataFrame:
+        """The table that a reader sees."""
+        if self.shown is not None:
+            return claims.printed(self.shown, self.texts.decimals)
+        kept = self.texts.columns or list(self.frame)
+        ends = [f"{name}{end}" for name in kept for end in (" low", " high")]
+        wanted = dict.fromkeys([*kept, *(end for end in ends if end in self.frame)])
+        return claims.printed(self.frame[list(wanted)], self.texts.decimals)
+
+    def bold(self) -> dict[str, list[int]]:
+        """The cells in bold: column -> row numbers (from 0) of the ``best`` value of the frame."""
+        found = {}
+        for column, which in self.best.items():
+            values = self.frame[column]
+            found[column] = np.flatnonzero(values == getattr(values, which)()).tolist()
+        return found
+
+
+def lacking(name: str, frame: pd.DataFrame) -> Artifact:
+    """A table or figure that the chosen models cannot show; one line says what it needs."""
+    return Artifact(name, frame, shown=pd.DataFrame({"needs": [claims.texts(name).needs]}))
 
 
 class Section:
-    """The products of one notebook: where they go, and the provenance that all of them share.
+    """The artifacts of one notebook: where they go, and the provenance that all of them share.
 
     name     "monitor/sec5_results"
     profile  the folder below ``figures`` and ``runs``: "mine" for a notebook that a person opens,
@@ -44,7 +100,7 @@ class Section:
     models of all scores that the store reads from now on; ``add`` notes further models."""
 
     def __init__(self, name: str, profile: str, facts, values: dict):
-        self.name, self.folder = name, paths.FIGURES / files.slug(profile)
+        self.folder = paths.FIGURES / files.slug(profile)
         self.scores = paths.RUNS / files.slug(profile) / "scores"
         self.provenance = {
             "notebook": name,
@@ -68,40 +124,69 @@ class Section:
         return scores
 
     def show(self, artifact: Artifact) -> None:
-        """Show a table or figure in the notebook with its caption, the printed values and the
-        finding, and save all of it."""
+        """Save a table or figure, and show it in the notebook with its caption, the values that
+        the paper prints, and the finding: up to four outputs of the cell."""
+        from IPython.display import display
+
         self.save(artifact)
-        display_artifact(artifact, self._path(artifact.name).with_suffix(".png"), self.scope())
+        texts, scope = artifact.texts, self.scope()
+
+        def output(part: str, data: dict, **look: dict) -> None:
+            about = {shown.ARTIFACT: artifact.name, "part": part, "alt": texts.alt}
+            display(data, raw=True, metadata=about | look)
+
+        if artifact.figure is None:
+            table = artifact.table()
+            style = shown.styled(table, texts.decimals, artifact.bold())
+            plain = table.to_string(index=False)
+            output("body", {"text/html": shown.scroll(style), "text/plain": plain})
+        else:
+            import matplotlib.pyplot as plt
+
+            size = {"image/png": {"width": round(PIXELS * artifact.figure.get_size_inches()[0])}}
+            picture = self._path(artifact.name).with_suffix(".png").read_bytes()
+            output("body", {"image/png": picture, "text/plain": texts.alt}, **size)
+            plt.close(artifact.figure)  # otherwise it is drawn again at the end of the cell
+        about = f"<b>{shown.artifact_title(artifact.name)}.</b> {html.escape(texts.caption)}"
+        caption = f"<p>{about} <small>{html.escape(scope)}</small></p>"
+        output("caption", {"text/html": caption, "text/plain": f"{texts.caption} {scope}"})
+        if (printed := published.find(artifact.name)) is not None:
+            table = shown.scroll(shown.styled(printed, texts.decimals, {}))
+            head = "<details><summary>The values that the paper prints</summary>"
+            plain = printed.to_string(index=False)
+            output("published", {"text/html": f"{head}{table}</details>", "text/plain": plain})
+        if artifact.finding:
+            finding = shown.escape_markdown(artifact.finding)
+            output("finding", {"text/markdown": finding, "text/plain": finding})
 
     def save(self, artifact: Artifact) -> None:
         """Write the files of an artifact: numbers (CSV), picture (PNG, PDF) or table (HTML, LaTeX),
         and its record (JSON)."""
-        path = self._path(artifact.name)
-        files.write(path.with_suffix(".csv"), to_csv(artifact.frame, float_format="%.9g"))
+        path, texts, table = self._path(artifact.name), artifact.texts, artifact.table()
+        csv = partial(to_csv, float_format="%.9g")
+        files.write(path.with_suffix(".csv"), csv(artifact.frame))
         if artifact.claims is not None:
-            claimed = to_csv(artifact.claims, float_format="%.9g")
-            files.write(path.with_suffix(".claims.csv"), claimed)
-        shown = artifact.table()
+            files.write(path.with_suffix(".claims.csv"), csv(artifact.claims))
         if artifact.figure is None:
-            table = partial(styled, shown, artifact.decimals, artifact.bold())
-            files.write(path.with_suffix(".html"), table().to_html())
-            latex = table("latex").to_latex(hrules=True, convert_css=True)
+            style = partial(shown.styled, table, texts.decimals, artifact.bold())
+            files.write(path.with_suffix(".html"), style().to_html())
+            latex = style("latex").to_latex(hrules=True, convert_css=True)
             files.write(path.with_suffix(".tex"), printable(latex))  # stops at control characters
         else:
             literal(artifact.figure)
             for suffix, date in ((".png", "Software"), (".pdf", "CreationDate")):
-                drawn = picture(artifact.figure, suffix[1:], metadata={date: None})
+                drawn = shown.picture(artifact.figure, suffix[1:], metadata={date: None})
                 files.write(path.with_suffix(suffix), drawn)
         what = {
             "artifact": artifact.name,
             "kind": "table" if artifact.figure is None else "figure",
-            "caption": artifact.caption,
+            "caption": texts.caption,
             "finding": artifact.finding,
-            "alt": artifact.alt,
-            "decimals": artifact.decimals,
+            "alt": texts.alt,
+            "decimals": texts.decimals,
             "bold": artifact.bold(),
             "scope": self.scope(),
-            "shown": None if shown.equals(artifact.frame) else to_csv(shown, float_format="%.9g"),
+            "shown": None if table.equals(artifact.frame) else csv(table),
         }
         added = self.provenance["models"]
         models = {"models": [*(m for m in self._read if m not in added), *added]}
@@ -114,16 +199,12 @@ class Section:
         if names:
             parts.append(f"{len(names)} models" if len(names) > 1 else min(names))
         if about:
-            n, relations = about["facts"], about["relations"]
-            parts.append(f"{n:,} facts of {relations} relations ({about['source']})")
+            n = f"{about['facts']:,} facts of {about['relations']} relations"
+            parts.append(f"{n} ({about['source']})")
         return " · ".join([*parts, f"profile {self.provenance['profile']}"])
 
     def _path(self, artifact: str) -> Path:
-        parts = artifact.split("/")
-        if len(parts) != 2 or not all(parts):
-            wanted = "expected paper/artifact, such as monitor/table4"
-            raise ProbeError(f"artifact {artifact!r}: {wanted}")
-        return self.folder / files.slug(parts[0]) / files.slug(parts[1])
+        return self.folder.joinpath(*map(files.slug, artifact.split("/")))
 
 
 def parameters_of(name: str, values: dict) -> dict:
@@ -135,10 +216,8 @@ def parameters_of(name: str, values: dict) -> dict:
     folders are private, and change no result."""
     notebook = paths.NOTEBOOKS / f"{name}.ipynb"
     if not notebook.exists() and "__name__" in values:
-        example = "{'n_facts': n_facts, ...}"
-        raise ProbeError(
-            f"{notebook} does not exist, so its parameters are unknown; give them: {example}"
-        )
+        said = f"{notebook} does not exist, so its parameters are unknown; give them: "
+        raise ProbeError(said + "{'n_facts': n_facts, ...}")
     names = parameters.declared(notebook) if notebook.exists() else values
     return {key: _placeless(values[key]) for key in names if key in values and key != "profile"}
 
@@ -161,10 +240,10 @@ def machine(device) -> str:
 
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    info = Path("/proc/cpuinfo")
+    info, threads = Path("/proc/cpuinfo"), torch.get_num_threads()
     named = re.search(r"model name\s*:\s*(.+)", info.read_text() if info.exists() else "")
     name = named[1] if named else platform.processor() or platform.machine()
-    return f"{name} ({torch.get_num_threads()} thread{'s' * (torch.get_num_threads() > 1)})"
+    return f"{name} ({threads} thread{'s' * (threads > 1)})"
 
 
 @cache
@@ -177,15 +256,3 @@ def versions() -> dict[str, str]:
     edited = git("status", "--porcelain", "--untracked-files=no", "probelib", "notebooks")
     own = {"probelib": __version__, "commit": commit + "+" * bool(edited)}
     return own | {name: version(name) for name in PACKAGES}
-
-
-def read_record(path: Path) -> dict:
-    """The record (JSON) of an artifact. Raise ProbeError if it is missing or damaged."""
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        if missing := {"kind", "caption", "finding", "alt", "decimals"} - record.keys():
-            raise ValueError(f"it lacks {', '.join(sorted(missing))}")
-        return record
-    except (OSError, ValueError, AttributeError) as error:
-        said = f"no readable record of an artifact ({error}); make it again with --force"
-        raise ProbeError(f"{path}: {said}") from error

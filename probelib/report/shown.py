@@ -1,5 +1,4 @@
-"""How an artifact, a sentence and an interval are shown: in the notebook, and on every page made
-from it."""
+"""How tables and texts are shown: in the notebook, and on every page made from it."""
 
 import copy
 import html
@@ -7,12 +6,11 @@ import io
 import re
 from collections.abc import Iterable
 from itertools import zip_longest
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from probelib.report.artifact import Artifact
+from probelib.report import claims
 
 ARTIFACT = "probelib_artifact"  # key in the metadata of outputs: the artifact they belong to
 PAPERS = {
@@ -22,43 +20,6 @@ PAPERS = {
     "grapheval": "GraphEval",
     "beyond": "Beyond the papers",
 }
-PIXELS = 110  # per inch of a figure in a notebook
-
-
-def display_artifact(artifact: Artifact, saved: Path, scope: str) -> None:
-    """Show the table or picture, its caption, the paper's printed values and the finding as four
-    outputs of the cell.
-
-    saved   the picture's file (PNG); not read for a table
-    scope   the line below the caption: models, facts, profile
-    """
-    from IPython.display import display
-
-    def show(part: str, data: dict, **look: dict) -> None:
-        about = {ARTIFACT: artifact.name, "part": part, "alt": artifact.alt}
-        display(data, raw=True, metadata=about | look)
-
-    if artifact.figure is None:
-        table = _scroll(styled(artifact.table(), artifact.decimals, artifact.bold()))
-        show("body", {"text/html": table, "text/plain": artifact.table().to_string(index=False)})
-    else:
-        import matplotlib.pyplot as plt
-
-        # the file has more pixels, for print
-        size = {"image/png": {"width": round(PIXELS * artifact.figure.get_size_inches()[0])}}
-        show("body", {"image/png": saved.read_bytes(), "text/plain": artifact.alt}, **size)
-        plt.close(artifact.figure)  # otherwise the notebook draws it again at the end of the cell
-    about = f"<b>{artifact_title(artifact.name)}.</b> {html.escape(artifact.caption)}"
-    caption = f"<p>{about} <small>{html.escape(scope)}</small></p>"
-    show("caption", {"text/html": caption, "text/plain": f"{artifact.caption} {scope}"})
-    if artifact.published is not None:
-        table = _scroll(styled(artifact.published, artifact.decimals, {}))
-        folded = f"<details><summary>The values that the paper prints</summary>{table}</details>"
-        plain = artifact.published.to_string(index=False)
-        show("published", {"text/html": folded, "text/plain": plain})
-    if artifact.finding:
-        finding = escape_markdown(artifact.finding)
-        show("finding", {"text/markdown": finding, "text/plain": finding})
 
 
 def artifact_title(name: str) -> str:
@@ -84,18 +45,15 @@ def styled(
         if pd.api.types.is_integer_dtype(frame[column]):
             style = style.format(thousands=",", subset=[column])
         elif pd.api.types.is_float_dtype(frame[column]):
-            style = style.format(precision=digits(decimals, column), na_rep="–", subset=[column])
+            style = style.format(
+                precision=claims.digits(decimals, column), na_rep="–", subset=[column]
+            )
     style = style.format_index(heading, escape=escape, axis=1).hide(axis="index").set_uuid("t")
     style.cell_ids = False
     for column, rows in bold.items():
         at = np.isin(np.arange(len(frame)), rows)
         style = style.apply(lambda _, at=at: np.where(at, "font-weight: bold", ""), subset=[column])
     return style
-
-
-def digits(decimals: dict[str, int] | int, column: str) -> int:
-    """The digits shown of a column (``Artifact.decimals``)."""
-    return decimals.get(column, 3) if isinstance(decimals, dict) else decimals
 
 
 def heading(column: str) -> str:
@@ -192,5 +150,6 @@ def escape_markdown(text: str) -> str:
     return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text)
 
 
-def _scroll(style) -> str:
+def scroll(style) -> str:
+    """A Styler as HTML that scrolls where it is wider than the page."""
     return f"<div style='overflow-x: auto'>{style.to_html()}</div>"

@@ -1,5 +1,4 @@
-"""The command line: choose steps of the plan, check what can be checked before, run them, build the
-report.
+"""The command line: choose steps of the plan, check what can be checked, run, build the report.
 
 A run writes to runs/<profile>/: notebooks/<name>.ipynb (after a failure <name>.failed.ipynb),
 done/<name>.json (see ``uptodate``; a step without one has not succeeded) and report.html. The
@@ -10,7 +9,7 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from probelib import parameters, paths
@@ -82,8 +81,6 @@ def main(arguments: list[str] | None = None) -> int:
                 "follow --set, and models are separated by commas (--models A,B). Other commands "
                 f"are {', '.join(COMMANDS)}; --help describes all."
             )
-        if os.environ.get("PROBELIB_OUT") == "":
-            raise ProbeError("PROBELIB_OUT is empty: name the folder to write to, or unset it.")
         return _run(args)
     except (ProbeError, RecursionError) as error:  # lists in lists in lists ...
         print(error, file=sys.stderr)
@@ -118,15 +115,16 @@ def _run(args: argparse.Namespace) -> int:
         reasons = uptodate.why(args.profile, chosen, now, force)
         print(f"profile {args.profile}: products in {paths.FIGURES / args.profile}")
         _print_table(("notebook", "runs"), [(n, why or "up to date") for n, why in reasons.items()])
-        _print_needs(settings)
+        head = ("model", "parameters with embeddings", "GiB at 16 bit", "8bit", "4bit", "notebooks")
+        print()
+        _print_table(head, preflight.table(settings))
+        print(printable("".join(f"{line}\n" for line in preflight.lacking(settings))), end="")
         return 0
     with uptodate.lock(args.profile):
         return asyncio.run(_execute(whole, chosen, settings, force, args))
 
 
-async def _execute(
-    whole: Plan, chosen: list[Step], settings: dict, force: Collection[str], args
-) -> int:
+async def _execute(whole: Plan, chosen: list[Step], settings: dict, force: set, args) -> int:
     """Run the stale steps among ``chosen`` and build the report; return 0 or 1."""
     profile, now = args.profile, uptodate.inputs(chosen, settings)
     reasons = uptodate.why(profile, chosen, now, force)
@@ -155,11 +153,9 @@ async def _execute(
 
 
 def _parser() -> argparse.ArgumentParser:
+    look: dict = {"epilog": EXAMPLES, "formatter_class": argparse.RawDescriptionHelpFormatter}
     what = "Run the notebooks that make all tables and figures."
-    form = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(
-        "run_all.sh", description=what, epilog=EXAMPLES, formatter_class=form
-    )
+    parser = argparse.ArgumentParser("run_all.sh", description=what, **look)
     for flag, (options, text) in FLAGS.items():
         parser.add_argument(flag, help=text, **options)
     return parser
@@ -174,7 +170,7 @@ def _given(args: argparse.Namespace, types: dict[str, set[type]] | None = None) 
         raise ProbeError(f"--jobs is {args.jobs}; it takes 1 or more.")
     if "://" not in args.on and args.on != "local":
         raise unknown("engine (--on)", args.on, ("local", "tcp://HOST:PORT"))
-    assigned = _assignments(args.set, types)
+    assigned = dict(_assigned(each, types or {}) for each in args.set)
     inner = assigned.get("settings")
     named = assigned | (inner if isinstance(inner, dict) else {})
     for name in sorted(FILES & named.keys()):
@@ -205,20 +201,17 @@ def _only(models: str, types: dict[str, set[type]]) -> dict:
     return found | {name: value for name, value in values.items() if name in found}
 
 
-def _assignments(given: list[str], types: dict[str, set[type]] | None) -> dict:
+def _assigned(assignment: str, types: dict[str, set[type]]) -> tuple[str, object]:
     """NAME=VALUE of --set, read by ``parameters.from_text``."""
-    values = {}
-    for assignment in given:
-        name, equals, value = assignment.partition("=")
-        if not equals:
-            example = "NAME=VALUE is expected, as in --set n_facts=50."
-            raise ProbeError(f"--set {assignment!r}: {example}")
-        try:
-            values[name] = parameters.from_text(value, (types or {}).get(name, set()))
-        except parameters.yaml_errors() as error:
-            reason = " ".join(str(error).split())
-            raise ProbeError(f"--set {assignment!r}: {value!r} is not YAML: {reason}") from None
-    return values
+    name, equals, value = assignment.partition("=")
+    if not equals:
+        said = "NAME=VALUE is expected, as in --set n_facts=50."
+        raise ProbeError(f"--set {assignment!r}: {said}")
+    try:
+        return name, parameters.from_text(value, types.get(name, set()))
+    except parameters.yaml_errors() as error:
+        reason = " ".join(str(error).split())
+        raise ProbeError(f"--set {assignment!r}: {value!r} is not YAML: {reason}") from None
 
 
 def _absolute(value, bare: bool = False):
@@ -244,21 +237,8 @@ def _absolute(value, bare: bool = False):
     return "=".join(_absolute(half, bare) for half in halves) if all(halves) else value
 
 
-def _print_needs(settings: dict[str, dict]) -> None:
-    """The models with the memory of their weights, and what tables of facts lack."""
-    head = ("model", "parameters with embeddings", "GiB at 16 bit", "8bit", "4bit", "notebooks")
-    print()
-    _print_table(head, preflight.table(settings))
-    print(printable("".join(f"{line}\n" for line in preflight.lacking(settings))), end="")
-
-
 def _print_table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
     lines = [head, *(tuple(map(printable, row)) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for row in lines:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        print("  ".join(cells).rstrip())
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        print("  ".join(map(str.ljust, row, widths)).rstrip())

@@ -2,7 +2,7 @@
 
 Dask starts and watches the workers, gives a notebook to another worker if its own is lost, and
 shows everything on its dashboard. A worker executes one notebook at a time, in a process of its
-own as ``steps.Worker`` does; it needs this checkout, the same versions of libraries, and the
+own as ``steps.execute`` does; it needs this checkout, the same versions of libraries, and the
 folder of the runs at the same path. Everything else stays with the runner: what runs, and whether
 it succeeded.
 """
@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 from probelib import paths
@@ -18,30 +19,24 @@ from probelib.errors import ProbeError, extra
 from probelib.runner import steps
 
 
-class Remote:
-    """A worker of a cluster, as ``steps.Worker``: it executes one notebook at a time."""
+async def execute(client, job: dict, timeout_s: float | None, state: dict) -> str | None:
+    """Execute a notebook on a worker of a cluster; return None, or the failure in one line."""
+    from distributed import KilledWorker
+    from distributed.client import FutureCancelledError
 
-    def __init__(self, client):
-        self.client = client
-
-    async def execute(self, job: dict, timeout_s: float | None, state: dict) -> str | None:
-        """Execute a notebook and update ``state``; return None, or the failure in one line."""
-        from distributed import KilledWorker
-        from distributed.client import FutureCancelledError
-
-        future = self.client.submit(on_worker, job, timeout_s, str(paths.OUT), pure=False)
-        try:
-            return await future
-        except KilledWorker as error:
-            killed = f"its worker was killed {error.allowed_failures + 1} times"
-            return f"{killed}, most likely out of memory; use --quantize"
-        except FutureCancelledError as error:
-            raise ProbeError(f"the scheduler has stopped ({error.reason}); run it again") from None
-        except Exception as error:  # the worker cannot import the kit
-            return f"{type(error).__name__}: {' '.join(str(error).split())}"
-        finally:
-            with contextlib.suppress(Exception):
-                await future.cancel()
+    future = client.submit(on_worker, job, timeout_s, str(paths.OUT), pure=False)
+    try:
+        return await future
+    except KilledWorker as error:
+        killed = f"its worker was killed {error.allowed_failures + 1} times"
+        return f"{killed}, most likely out of memory; use --quantize"
+    except FutureCancelledError as error:
+        raise ProbeError(f"the scheduler has stopped ({error.reason}); run it again") from None
+    except Exception as error:  # the worker cannot import the kit
+        return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    finally:
+        with contextlib.suppress(Exception):
+            await future.cancel()
 
 
 def on_worker(job: dict, timeout_s: float | None, out: str) -> str | None:
@@ -57,7 +52,7 @@ def on_worker(job: dict, timeout_s: float | None, out: str) -> str | None:
     environment["IPYTHONDIR"] = str(Path(out) / "runs" / ".ipython")
 
     async def run() -> str | None:
-        work = asyncio.create_task(steps.Worker(environment).execute(job, timeout_s, {"cell": 0}))
+        work = asyncio.create_task(steps.execute(environment, job, timeout_s, {"cell": 0}))
         while not (await asyncio.wait([work], timeout=0.5))[0]:
             task = worker.state.tasks.get(key)
             if task is None or task.state != "executing":
@@ -68,11 +63,11 @@ def on_worker(job: dict, timeout_s: float | None, out: str) -> str | None:
 
 
 @contextlib.asynccontextmanager
-async def workers(on: str, jobs: int | None) -> AsyncIterator[list]:
+async def workers(on: str, jobs: int | None) -> AsyncIterator[list[steps.Worker]]:
     """The workers of an engine, ``jobs`` of them: local, or those of a scheduler (its address,
     tcp://host:8786). Raise ProbeError if it has none, or one that runs several tasks at a time."""
     if on == "local":
-        yield [steps.Worker(environment) for environment in steps.environments(jobs)]
+        yield [partial(steps.execute, each) for each in steps.environments(jobs)]
         return
     with extra("cluster"):
         from distributed import Client
@@ -90,4 +85,4 @@ async def workers(on: str, jobs: int | None) -> AsyncIterator[list]:
             start = f"`dask worker {on} --nthreads 1 --memory-limit 0` starts one"
             raise ProbeError(f"{on}: {wrong}; {start}")
         print(f"dashboard: {client.dashboard_link}", flush=True)
-        yield [Remote(client)] * max(jobs or 0, len(threads))
+        yield [partial(execute, client)] * max(jobs or 0, len(threads))

@@ -84,12 +84,15 @@ def execute(source: str, target: str, parameters: dict, send: Callable) -> str |
             )
             # papermill marks cells after sys.exit() or an interrupt as completed
             code = [c for c in notebook.cells if c.cell_type == "code" and c.source.strip()]
-            ran = [cell.execution_count is not None for cell in code] + [False]
-            number = ran.index(False) + 1
-            return f"cell {number}: never ran" if number <= len(code) else None
+            ran = sum(cell.execution_count is not None for cell in code)
+            return f"cell {ran + 1}: never ran" if ran < len(code) else None
         except papermill.PapermillExecutionError as error:
             said = " ".join(str(error.evalue).split())[:500]
-            return f"cell {count}: {error.ename}: {said}{hint(error.ename, said)}"
+            if error.ename in ("OutOfMemoryError", "MemoryError") or re.search(NO_MEMORY, said):
+                said += f" ({OUT_OF_MEMORY})"
+            elif not said.strip(";") or "Too many open" in said:
+                said += " (see ulimit -n and -v)"
+            return f"cell {count}: {error.ename}: {said}"
         except DeadKernelError:
             return f"cell {count}: kernel killed; {OUT_OF_MEMORY}"
         except OSError as error:
@@ -98,13 +101,6 @@ def execute(source: str, target: str, parameters: dict, send: Callable) -> str |
             if count or attempt == 2:  # a kernel that did not start gets a second chance
                 return f"the kernel did not start: {error}"
     return None
-
-
-def hint(kind: str, said: str) -> str:
-    """Advice on a notebook's error for lack of memory or open files; "" for any other error."""
-    if kind in ("OutOfMemoryError", "MemoryError") or re.search(NO_MEMORY, said):
-        return f" ({OUT_OF_MEMORY})"
-    return " (see ulimit -n and -v)" if not said.strip(";") or "Too many open" in said else ""
 
 
 def _end_with_runner() -> None:

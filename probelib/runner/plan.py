@@ -12,8 +12,6 @@
         needs: [monitor/sec4_anchors]    # notebooks whose products this one reads
         makes: [monitor/table4]          # artifacts: figures/<profile>/monitor/table4.*
         measured: []                     # those of `makes` with seconds or memory: never compared
-        fragile: {}                      # those that depend on the last bit, or on the processor's
-                                         # kernels -> tolerance in place of tolerances.scores
         timeout_s: 600                   # for the whole notebook; default: none
         parameters: {common: {seed: 0}, smoke: {}}
 
@@ -39,7 +37,7 @@ Kind = tuple[Callable, str]  # (whether a value fits, what is expected)
 ANY: Kind = (lambda value: True, "")
 TEXT: Kind = (lambda value: isinstance(value, str), "a text")
 NAME: Kind = (
-    lambda v: v.isprintable() and Path(v).parts and not {"..", "/"} & {*Path(v).parts},
+    lambda v: TEXT[0](v) and v.isprintable() and not {"", ".."} & {*v.split("/")},
     "a name that is part of a path: not empty, not absolute, no '..'",
 )
 LIST: Kind = (lambda value: isinstance(value, list), "a list")
@@ -48,9 +46,8 @@ MADE: Kind = (lambda v: TEXTS[0](v) and all(map(ARTIFACT.fullmatch, v)), "a list
 PAIRS: Kind = (lambda v: isinstance(v, dict) and all(map(TEXT[0], v)), "`name: value` pairs")
 NUMBER: Kind = (lambda v: type(v) in (int, float) and v >= 0, "a number of 0 or more")
 FILE = {"profiles": PAIRS, "tolerances": PAIRS, "steps": LIST}
-ENTRY = {"notebook": TEXT, "title": TEXT, "profiles": TEXTS, "needs": TEXTS, "makes": MADE}
-KNOWN = {"profiles": "profile", "needs": "notebook above", "measured": "artifact of `makes`"}
-ENTRY |= {"measured": TEXTS, "fragile": PAIRS, "timeout_s": NUMBER, "parameters": PAIRS}
+ENTRY = {"notebook": NAME, "title": TEXT, "profiles": TEXTS, "needs": TEXTS, "makes": MADE}
+ENTRY |= {"measured": TEXTS, "timeout_s": NUMBER, "parameters": PAIRS}
 
 
 @dataclass(frozen=True)
@@ -64,7 +61,6 @@ class Step:
     needs: list[str]
     makes: list[str]
     measured: list[str]
-    fragile: dict[str, float]
     timeout_s: float | None
     parameters: dict[str, dict]  # "common" or a profile -> name -> value
     accepts: dict[str, set[type]]  # the notebook's own parameters, see parameters.declared
@@ -220,34 +216,33 @@ def _inner(step: Step) -> dict:
 def _step(file: Path, entry: object, profiles: dict, above: list[str]) -> Step:
     """One entry of the plan, checked against its notebook; ``above`` are the notebooks before."""
     name = str(entry.get("notebook")) if isinstance(entry, dict) else ""
-    where = f"{file.name}, {name}"
+    where, path = f"{file.name}, {name}", file.parent / f"{name}.ipynb"
     entry = _mapping(entry, where, ENTRY)
-    _mapping({"notebook": name}, where, {"notebook": NAME})
-    path = file.parent / f"{name}.ipynb"
     if not path.is_file():
         there = (each.relative_to(file.parent) for each in file.parent.rglob("*.ipynb"))
         shown = [str(e.with_suffix("")) for e in there if ".ipynb_checkpoints" not in e.parts]
         raise unknown(f"notebook ({file.name}; there is no {path})", name, shown)
     lists = {key: entry.get(key, []) for key in ("profiles", "needs", "makes", "measured")}
     makes, accepts = lists["makes"], parameters.declared(path)
-    known = {"profiles": profiles, "needs": above, "measured": makes}
-    for key, names in known.items():
+    for key, what, names in (
+        ("profiles", "profile", profiles),
+        ("needs", "notebook above", above),
+        ("measured", "artifact of `makes`", makes),
+    ):
         for each in lists[key]:
             if each not in names:
-                raise unknown(f"{KNOWN[key]} ({where}, {key})", each, names)
+                raise unknown(f"{what} ({where}, {key})", each, names)
     if "profile" not in accepts:
         raise ProbeError(f"{path}: the parameters cell has no `profile`; every notebook gets it.")
     own = dict.fromkeys(("common", *profiles), PAIRS)
     groups = _mapping(entry.get("parameters"), f"{where}, parameters", own)
     for group, values in groups.items():
         groups[group] = _mapping(values, f"{where}, {group}", dict.fromkeys(accepts, ANY))
-    fragile = _mapping(entry.get("fragile"), f"{where}, fragile", dict.fromkeys(makes, NUMBER))
     return Step(
         notebook=name,
         path=path,
         title=entry.get("title", name),
         **lists,
-        fragile=fragile,
         timeout_s=entry.get("timeout_s"),
         parameters=groups,
         accepts=accepts,

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,46 +36,44 @@ class StepOutcome(NamedTuple):
         return "" if self.seconds is None else f"{self.seconds:.1f}{unit}"
 
 
-class Worker:
-    """A place for one notebook at a time, on this machine (see ``kernel``).
+# ``execute`` in one place, for one notebook at a time
+Worker = Callable[[dict, float | None, dict], Awaitable[str | None]]
+
+
+async def execute(environment: dict, job: dict, timeout_s: float | None, state: dict) -> str | None:
+    """Execute a notebook on this machine (see ``kernel``) and update ``state``; return None, or the
+    failure in one line.
 
     The notebook's process has its own session, so Ctrl-C reaches only the runner. It ends when its
-    stdin closes: when the runner stops it, or when the runner is killed.
-    """
-
-    def __init__(self, environment: dict):
-        self.environment = environment
-
-    async def execute(self, job: dict, timeout_s: float | None, state: dict) -> str | None:
-        """Execute a notebook and update ``state``; return None, or the failure in one line."""
-        with tempfile.TemporaryFile() as words:
-            child = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "probelib.runner.kernel"),
-                env=self.environment,
-                start_new_session=True,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=words,
-            )
-            assert child.stdin and child.stdout
+    stdin closes: when the runner stops it, or when the runner is killed."""
+    with tempfile.TemporaryFile() as words:
+        child = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "probelib.runner.kernel"),
+            env=environment,
+            start_new_session=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=words,
+        )
+        assert child.stdin and child.stdout
+        try:
+            child.stdin.write(json.dumps(job).encode() + b"\n")
+            async with asyncio.timeout(timeout_s):
+                while "error" not in state and (line := await child.stdout.readline()):
+                    state.update(json.loads(line))
+        except TimeoutError:
+            return f"cell {state['cell']}: timed out after {timeout_s:g} s"
+        finally:
+            child.stdin.close()
             try:
-                child.stdin.write(json.dumps(job).encode() + b"\n")
-                async with asyncio.timeout(timeout_s):
-                    while "error" not in state and (line := await child.stdout.readline()):
-                        state.update(json.loads(line))
+                await asyncio.wait_for(child.wait(), 10)
             except TimeoutError:
-                return f"cell {state['cell']}: timed out after {timeout_s:g} s"
-            finally:
-                child.stdin.close()
-                try:
-                    await asyncio.wait_for(child.wait(), 10)
-                except TimeoutError:
-                    with contextlib.suppress(ProcessLookupError):  # it has just ended by itself
-                        child.kill()
-            words.seek(0)
-            last = words.read().decode(errors="replace").strip().split("\n")[-1]
-        died = f"cell {state['cell']}: its process ended with code {child.returncode} {last}"
-        return state.get("error", died.rstrip())
+                with contextlib.suppress(ProcessLookupError):  # it has just ended by itself
+                    child.kill()
+        words.seek(0)
+        last = words.read().decode(errors="replace").strip().split("\n")[-1]
+    died = f"cell {state['cell']}: its process ended with code {child.returncode} {last}"
+    return state.get("error", died.rstrip())
 
 
 async def run_steps(
@@ -83,14 +81,14 @@ async def run_steps(
     steps: list[Step],
     now: dict[str, dict],
     reasons: dict[str, str | None],
-    workers: Sequence,
+    workers: Sequence[Worker],
 ) -> dict[str, StepOutcome]:
     """Run the steps that have a reason, each after its needs: notebook -> outcome. Those that took
     longest in the last run come first, then the plan's order.
 
     now      ``uptodate.inputs``
     reasons  ``uptodate.why``
-    workers  each with ``execute``, as ``Worker``
+    workers  one per notebook at a time
     """
     stop = asyncio.current_task().cancel  # type: ignore[union-attr]
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
@@ -123,19 +121,19 @@ async def run_steps(
         print_line(": ".join(filter(None, (head, outcome.message))))
 
     live = asyncio.create_task(_show(len(steps), outcomes, running))
-    seconds = {
-        step.notebook: uptodate.read(profile, step.notebook).get("seconds") for step in steps
-    }
+    last = lambda step: uptodate.read(profile, step.notebook).get("seconds", 0)
     try:
         async with asyncio.TaskGroup() as group:
-            for step in sorted(steps, key=lambda step: -(seconds[step.notebook] or 0)):
+            for step in sorted(steps, key=last, reverse=True):
                 group.create_task(run(step))
     finally:
         live.cancel()
     return {step.notebook: outcomes[step.notebook] for step in steps}
 
 
-async def _run_step(profile: str, step: Step, now: dict, worker, state: dict) -> StepOutcome:
+async def _run_step(
+    profile: str, step: Step, now: dict, worker: Worker, state: dict
+) -> StepOutcome:
     """Run one step from a clean slate; success is recorded last."""
     partial, failed, executed = (
         uptodate.executed_path(profile, step.notebook, each) for each in (".partial", ".failed", "")
@@ -146,20 +144,18 @@ async def _run_step(profile: str, step: Step, now: dict, worker, state: dict) ->
         failed.unlink(missing_ok=True)
         failed.parent.mkdir(parents=True, exist_ok=True)
         job = {"source": str(step.path), "target": str(partial), "parameters": now["parameters"]}
-        error = await worker.execute(job, step.timeout_s, state)
+        error = await worker(job, step.timeout_s, state)
         seconds = time.monotonic() - state["start"]
-        error = error or _why_not(profile, step, now)
-        if error is None:
+        if error := error or _why_not(profile, step, now):
+            kept = f"; see {failed}" if _keep_failed(partial, failed, error) else ""
+            outcome = StepOutcome("failed", f"{error}{kept}", seconds)
+        else:
             os.replace(partial, executed)
             uptodate.write(profile, step, now, round(seconds, 2))
             outcome = StepOutcome("ok", seconds=seconds)
-        else:
-            kept = _keep_failed(partial, failed, error)
-            outcome = StepOutcome("failed", f"{error}; see {failed}" if kept else error, seconds)
-    except OSError as error:
-        outcome = StepOutcome("failed", cannot_write(error))
-    except ProbeError as error:
-        outcome = StepOutcome("failed", str(error))
+    except (OSError, ProbeError) as error:
+        said = cannot_write(error) if isinstance(error, OSError) else str(error)
+        outcome = StepOutcome("failed", said)
     finally:
         if outcome.status == "failed":  # also if it was stopped
             with contextlib.suppress(OSError):

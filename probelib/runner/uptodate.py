@@ -1,9 +1,9 @@
 """Which steps are up to date: those whose inputs and products are unchanged.
 
-runs/<profile>/done/<notebook>.json holds digests of the notebook's code and of the rooms of the
-library, versions of other libraries, the parameters, digests of the files and the
-commits of the Hugging Face ids that parameters name, the keys of the needed steps, the digest of
-every product, and the seconds. It is written last.
+runs/<profile>/done/<notebook>.json, written last, holds digests of the notebook's code and of the
+rooms of the library, versions of other libraries, the parameters, digests of the files and commits
+of the Hugging Face ids that parameters name, the keys of the needed steps, the digest of every
+product, and the seconds.
 """
 
 import contextlib
@@ -27,10 +27,16 @@ LIBRARIES = (*SCORING_LIBRARIES, "numpy", "scipy", "pandas", "scikit-learn", "ma
 # parameters whose values are names for ``lm.load``
 MODELS = ("models", "encoder_decoders", "masked", "tuned", "model_name", "studied", "judge")
 SUFFIXES = (".csv", ".claims.csv", ".json", ".html", ".tex", ".png", ".pdf")
-INPUTS = {"parameters": "parameters changed", "outside": "files changed"}  # key -> in words
-INPUTS |= {"notebook": "notebook changed", "versions": "other versions"}
-INPUTS |= {"library": "library changed"}
-_offline: list[str] = []  # why Hugging Face is not asked again, in this process
+INPUTS = {  # key -> what is said of a change
+    "parameters": "parameters changed",
+    "outside": "files changed",
+    "notebook": "notebook changed",
+    "versions": "other versions",
+    "library": "library changed",
+}
+# in this process: why Hugging Face is not asked again; state of a file -> its digest
+_offline: list[str] = []
+_digests: dict[tuple, str] = {}
 
 
 def inputs(steps: Iterable[Step], settings: dict[str, dict]) -> dict[str, dict]:
@@ -142,15 +148,13 @@ def _commit(name: str) -> str | None:
 
 
 def _sha256(file: Path) -> str:
+    """Digest of a file, which is read again in this process if its state changed."""
     stat = file.stat()
-    return _read_sha256(file, (stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns))
-
-
-@cache
-def _read_sha256(file: Path, state: tuple) -> str:
-    """Digest of a file; in this process it is read again if its state changed."""
-    with open(file, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    state = (file, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+    if state not in _digests:
+        with open(file, "rb") as stream:
+            _digests[state] = hashlib.file_digest(stream, "sha256").hexdigest()
+    return _digests[state]
 
 
 def why(

@@ -3,9 +3,9 @@
 Compared are the CSV files of ``figures/<profile>``, column by column. Texts and whole numbers must
 be equal, letter by letter (NA, "" and None differ). Other numbers may differ by a distance that is
 absolute below 1 and relative above, the ends of intervals (``x low``, ``x high``) also by a share
-of the interval's width. The plan's ``tolerances`` hold the two limits, a step's ``fragile`` wider
-ones for single artifacts; those that a step lists as ``measured`` are not compared. Differences
-are written to ``runs/<profile>/verify.csv``, which the report shows.
+of the interval's width. The plan's ``tolerances`` hold the two limits; artifacts that a step lists
+as ``measured`` are not compared. Differences are written to ``runs/<profile>/verify.csv``, which
+the report shows.
 
 Exit code: 0 everything agrees, 1 something differs, 2 cannot compare.
 """
@@ -25,7 +25,7 @@ from probelib.errors import ProbeError
 from probelib.report import pages, sheets
 from probelib.runner import plan, uptodate
 
-END = re.compile(r"(.*?[ _]?)(low|high)")
+END = re.compile(r"(.* |)(low|high)")
 FOUND = ["artifact", "column", "problem", "rows", "largest", "allowed"]
 
 
@@ -76,8 +76,7 @@ def compare_runs(
         for artifact in sorted({*step.makes} - {*step.measured} & (ours.keys() | committed.keys())):
             compared += 1
             if artifact in ours and artifact in committed:
-                limits = tolerances | {"scores": step.fragile.get(artifact, tolerances["scores"])}
-                found = differences(read(ours[artifact]), read(committed[artifact]), limits)
+                found = differences(read(ours[artifact]), read(committed[artifact]), tolerances)
             else:
                 problem = "not committed" if artifact in ours else "not made here"
                 found = [("", problem, 0, np.nan, np.nan)]
@@ -136,9 +135,9 @@ def _allowed(committed: pd.DataFrame, column: str, limits: dict) -> np.ndarray:
     """The distance allowed in each row of a column of numbers, (rows,)."""
     values = numbers(committed[column])
     scores = limits["scores"] * np.maximum(1.0, np.nan_to_num(np.abs(values), posinf=1.0))
-    name, side = found.groups() if (found := END.fullmatch(column)) else (column, "")
-    other = name + ("high" if side == "low" else "low")
-    if not side or other not in committed or not is_inexact(committed[other], committed[column]):
+    end = END.fullmatch(column)
+    other = end and end[1] + ("high" if end[2] == "low" else "low")
+    if other not in committed or not is_inexact(committed[other], committed[column]):
         return scores
     width = np.abs(numbers(committed[other]) - values)
     return np.maximum(scores, limits["intervals"] * np.nan_to_num(width, posinf=0.0))

@@ -155,7 +155,8 @@ def figure3(measured: pd.DataFrame) -> Artifact:
     figure, ((axis,),) = report.column(2.6)
     for place, (model, label) in enumerate(short_labels(models).items()):
         own, look = frame[frame["model"] == model], report.model_style(model)
-        title = f"{label}, 95 % at {own['n95'].iloc[0]:g}"
+        reached = own["n95"].iloc[0]  # NaN for a model that knows nothing
+        title = label if np.isnan(reached) else f"{label}, 95 % at {reached:g}"
         axis.plot(own["shots"], own["mean"], label=title, markersize=3, **look)
         ends = own["mean"] - own["std"], own["mean"] + own["std"]
         axis.fill_between(own["shots"], *ends, color=look["color"], alpha=0.15, linewidth=0)
@@ -227,6 +228,8 @@ def harm(positions: pd.DataFrame) -> Artifact:
     """How replaced examples change the other pairs (``measures.effects``), one mark per model."""
     groups = positions.groupby("model", sort=False)
     frame = pd.concat([measures.effects(own).assign(model=m) for m, own in groups])
+    if frame["change"].isna().all():
+        return report.lacking("zplke/harm", frame)
     parts = frame.groupby("pairs", sort=False)
     panels = {which: report.marks(own, "change") for which, own in parts}
     figure = report.dot_rows(panels, "effect", "model", "change of the probability", level=0)
@@ -461,16 +464,19 @@ def figure8(matrix: pd.DataFrame, rule: pd.Series) -> Artifact:
     """Heat maps of ``measures.family_correlations``, of accuracies and of those minus ``rule``."""
     versions = {"r": matrix, "r minus best rule": matrix - rule[matrix.columns]}
     tables = {k: measures.family_correlations(own, family) for k, own in versions.items()}
+    long = {k: t.rename_axis(columns="b").stack(future_stack=True) for k, t in tables.items()}
+    long = pd.DataFrame(long).reset_index()
+    if len(tables["r"]) < 2:
+        return report.lacking("zplke/figure8", long)
     n, lowest = len(tables["r"]), min(0, *(table.min(axis=None) for table in tables.values()))
     short, width = short_labels(tables["r"].index), max(report.COLUMN, 0.9 + 0.6 * n)
     figure, axes = report.column(1.1 + 0.3 * n, 1, 2, width, sharey=True)
     for axis, (title, table) in zip(axes.flat, tables.items(), strict=True):
         _heat(axis, table.rename(index=short, columns=short), lowest)
         axis.set_title(title, fontsize=7)
-    long = {k: t.rename_axis(columns="b").stack(future_stack=True) for k, t in tables.items()}
     agree, beyond = (measures.between_families(own, family) for own in versions.values())
     claims = check("zplke/figure8", agree=agree, beyond=beyond)
-    return Artifact("zplke/figure8", pd.DataFrame(long).reset_index(), claims, figure)
+    return Artifact("zplke/figure8", long, claims, figure)
 
 
 def figure16(matrix: pd.DataFrame) -> Artifact:
@@ -489,8 +495,10 @@ def table2(measured: pd.DataFrame, matrix: pd.DataFrame, described: pd.DataFrame
     ``measures.subsumptions``. ``described``: ``scores.describe``."""
     sizes = described.set_index("model")["parameters"][matrix.index]
     groups = sizes.groupby(matrix.index.map(family), sort=False)
-    ends = [(own.idxmin(), own.idxmax()) for _, own in groups if len(own) > 1]
+    ends = [(own.idxmin(), own.idxmax()) for _, own in groups if own.nunique() > 1]
     table = _rates(measured, ends, "smallest", "largest")
+    if not ends:
+        return report.lacking("zplke/table2", table)
     table.insert(0, "family", table["smallest"].map(family))
     first = table[table["draw"] == 1]
     lacks, shares = (cases(first, name, "family") for name in measures.GAPS[::-1])
@@ -510,6 +518,8 @@ def table11(measured: pd.DataFrame, base_of: dict[str, str]) -> Artifact:
     """``_rates`` of fine-tuned models and their bases, with McNemar's test on the first draw."""
     pairs = [(tuned, base) for tuned, base in base_of.items() if base]
     table = _rates(measured, pairs, "tuned", "base")
+    if not pairs:
+        return report.lacking("zplke/table11", table)
     tests = measures.compare(measured, [pair[::-1] for pair in pairs])[["p", "p (Holm)"]]
     table = table.join(tests.set_index(pd.Index([tuned for tuned, _ in pairs])), on="tuned")
     table = table.rename(columns={"accuracy": "accuracy of it", "accuracy of it": "accuracy"})
@@ -530,10 +540,7 @@ def figure9(measured: pd.DataFrame, base_of: dict[str, str]) -> Artifact:
         rows.append(row)
     frame = pd.DataFrame(rows, columns=None if rows else ["base", "tuned"])
     if frame.empty:
-        figure, ((axis,),) = report.column(0.6)
-        axis.axis("off")
-        axis.text(0.5, 0.5, "no fine-tuned model with its base", ha="center", fontsize=7)
-        return Artifact("zplke/figure9", frame, figure=figure)
+        return report.lacking("zplke/figure9", frame)
     named = frame.assign(model=list(short_labels(frame["tuned"]).values()))
     base, tuned, difference = (report.marks(named, name).assign(of=name) for name in TUNING)
     panels = {"accuracy": pd.concat([base, tuned]), "fine-tuned minus base": difference}

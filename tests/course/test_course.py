@@ -57,8 +57,8 @@ def execute(lab, notebook, folder) -> nbformat.NotebookNode:
     source, target = folder / "given.ipynb", folder / "done.ipynb"
     nbformat.write(notebook, source)
     job = {"source": str(source), "target": str(target), "parameters": SMOKE[lab.notebook]}
-    worker = steps.Worker(steps.environments(1)[0])
-    assert asyncio.run(worker.execute(job, 600, {"cell": 0, "text": ""})) is None
+    done = steps.execute(steps.environments(1)[0], job, 600, {"cell": 0})
+    assert asyncio.run(done) is None
     return nbformat.read(target, as_version=4)
 
 

@@ -35,33 +35,21 @@ def test_no_cell_and_no_heading_begins_a_formula(text, written):
 
 
 def test_numbers_are_not_touched():
-    frame = pd.DataFrame(
-        {
-            "float": [-0.5, float("nan")],
-            "whole": [-1, 2],
-            "mixed": [-3, "=x"],
-            "flag": [True, False],
-        }
-    )
-    assert (
-        sheets.to_csv(frame, float_format="%.9g")
-        == "float,whole,mixed,flag\n-0.5,-1,-3,True\n,2,'=x,False\n"
-    )
+    frame = pd.DataFrame({"float": [-0.5, float("nan")], "whole": [-1, 2], "mixed": [-3, "=x"]})
+    written = sheets.to_csv(frame.assign(flag=[True, False]), float_format="%.9g")
+    assert written == "float,whole,mixed,flag\n-0.5,-1,-3,True\n,2,'=x,False\n"
 
 
 @settings(deadline=None)
 @given(st.lists(st.text(alphabet="=+-@';\t\n,\"aé1.e ", min_size=1), min_size=1))
 def test_reading_gives_back_what_was_written(texts):
     frame = pd.DataFrame({"=name": texts, "n": range(len(texts))})
-    back = sheets.read_csv(
-        sheets.to_csv(frame).encode(), dtype={"'=name": str}, keep_default_na=False
-    )
+    options = {"dtype": {"'=name": str}, "keep_default_na": False}
+    back = sheets.read_csv(sheets.to_csv(frame).encode(), **options)
     assert list(back) == list(frame) and back["=name"].tolist() == texts
 
 
-def test_a_formula_is_escaped_in_the_csv_of_an_artifact_and_shown_as_it_is_on_its_page(
-    tmp_path, section
-):
+def test_a_formula_is_escaped_in_the_csv_and_shown_as_it_is_on_the_page(tmp_path, section):
     section.save(report.Artifact("p/table1", pd.DataFrame({"label": ["=1+1", "Paris"]})))
     assert (tmp_path / "smoke/p/table1.csv").read_text() == "label\n'=1+1\nParis\n"
     page = pages.artifact_markdown("smoke", "p/table1", tmp_path)
@@ -79,9 +67,8 @@ def section(tmp_path, monkeypatch) -> report.Section:
 def test_a_text_that_looks_like_a_number_stays_as_it_is(tmp_path, section):
     """Generated years with a blank and a full stop; numbers beside them, also with an empty cell,
     stay numbers."""
-    frame = pd.DataFrame(
-        {"output": [" 1936.", " 1934."], "year": [1936, 1934], "share": [0.5, float("nan")]}
-    )
+    frame = pd.DataFrame({"output": [" 1936.", " 1934."], "year": [1936, 1934]})
+    frame["share"] = [0.5, float("nan")]
     back = sheets.read_csv(sheets.to_csv(frame).encode())
     assert back["output"].tolist() == [" 1936.", " 1934."] and back["year"].tolist() == [1936, 1934]
     assert back["share"].iloc[0] == 0.5 and pd.isna(back["share"].iloc[1])

@@ -73,10 +73,10 @@ def test_a_running_cluster_makes_the_products(make_plan, tmp_path, monkeypatch, 
     assert (out / "figures/smoke/p/t1.csv").read_text() == str(MODELS)
 
 
-def connect(on: str, jobs: int) -> list[type]:
+def connect(on: str, jobs: int) -> list:
     async def places():
         async with cluster.workers(on, jobs) as found:
-            return [type(place) for place in found]
+            return [place.func for place in found]
 
     return asyncio.run(places())
 
@@ -84,7 +84,7 @@ def connect(on: str, jobs: int) -> list[type]:
 def test_local_workers_are_processes_and_a_silent_scheduler_is_reported():
     from dask import config
 
-    assert connect("local", 2) == [steps.Worker] * 2
+    assert connect("local", 2) == [steps.execute] * 2
     soon = config.set({"distributed.comm.timeouts.connect": "100ms"})
     with soon, pytest.raises(ProbeError, match="no Dask scheduler"):
         connect("tcp://127.0.0.1:9", 1)

