@@ -54,18 +54,18 @@ def _fetch_file(file: str, about: dict, home: Path) -> None:
     failures, checksum = [], about.get("sha256")
     if (home / file).is_file() and not checksum:
         return
-    known = checksum and f"sha256:{checksum}"
+    known = f"sha256:{checksum}" if checksum else None
     plain = {"Accept-Encoding": "identity"}  # Content-Length then counts the bytes that arrive
     download = pooch.HTTPDownloader(timeout=30, headers=plain)
     urls = [url.replace("{file}", file) for url in about["urls"]]
-    for url in urls:
+    for url in urls or [""]:
         try:  # pooch keeps a file that is there with the right digest
             pooch.retrieve(url, known, fname=file, path=home, downloader=download)
             return
         except (ValueError, requests.RequestException, OSError) as error:  # ValueError: checksum
-            failures.append(f"{url}: {error}")
+            failures.append(f"{url}: {error}" if url else about.get("note", "no address is known"))
     raise ProbeError(
-        f"{home.name}/{file} cannot be downloaded: {'; '.join(failures) or about.get('note')}.\n"
+        f"{home.name}/{file} cannot be downloaded: {'; '.join(failures)}.\n"
         f"Put the file {file} by hand into {home} (from {', '.join(urls) or 'where it is kept'}; "
         f"licence: {about['licence']}; SHA-256: {checksum or 'not known'})"
     )
