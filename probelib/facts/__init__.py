@@ -9,7 +9,7 @@
 ``formats``     published data sets, described in ``datasets.yaml`` or read by a function
 ``annotated``   human ratings and annotated verbalizations
 ``validity``    when a fact holds
-``graphs``      knowledge graphs in columns, with readers of DBpedia and Wikidata dumps
+``graphs``      knowledge graphs in columns, with a reader of DBpedia's dumps
 ``downloads``   where published data are, and ``python -m probelib.facts fetch``
 ``text``        reading text files with errors that name the line
 ``check``       counts and problems of facts

@@ -3,6 +3,8 @@
 import argparse
 import sys
 
+import pandas as pd
+
 from probelib.errors import command
 from probelib.facts import check
 from probelib.facts.model import current
@@ -21,7 +23,7 @@ def main(words: list[str] | None = None) -> None:
     if given.command == "fetch":
         from probelib.facts import downloads  # needs the packages of an extra
 
-        about = downloads.registry().groupby("data", sort=False)[["licence", "purpose"]].first()
+        about = pd.DataFrame(downloads.registry()).T[["licence", "purpose"]]
         print(downloads.fetch(given.name) if given.name else about.to_string())
         return
     atlas = read_atlas()

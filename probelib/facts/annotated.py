@@ -12,7 +12,7 @@ import pandas as pd
 from probelib.errors import ProbeError, unknown
 from probelib.facts.model import Facts
 from probelib.facts.table import read_table
-from probelib.facts.text import is_a, read_json
+from probelib.facts.text import check_texts, is_a, read_json
 
 ERRORS = {  # paper, Table 8
     "adj_noun_conjug": "an adjective or noun treated as a verb",
@@ -37,25 +37,24 @@ def read_ratings(path: str | Path) -> pd.DataFrame:
     subject, relation and object, two raters per prompt). Raise ProbeError for a fact that is given
     twice.
     """
-    rows, seen, values = [], {}, read_json(Path(path))
-    wanted = "[[subject, relation, object], rating from 0 to 1] is needed"
-    if not isinstance(values, list):
-        raise ProbeError(f"{path}:1: a list of {wanted}")
-    for number, value in enumerate(values, 1):
+    rows, values = [], read_json(Path(path))
+    for number, value in enumerate(values if isinstance(values, list) else [values], 1):
+        where = f"{path}: entry {number}"
         try:
-            (subject, relation, obj), rating = value
-            good = is_a(rating, int | float) and 0 <= rating <= 1
-            subject, relation, obj = (part.strip() for part in (subject, relation, obj))
-        except (TypeError, ValueError, AttributeError):
-            good = False
-        if not good or not (subject and relation and obj):
-            raise ProbeError(f"{path}: entry {number}: {wanted}: {str(value)[:80]}")
-        fact = f"{relation}:{subject}:{obj}"
-        if seen.setdefault(fact, number) != number:
-            said = f"{fact} is already rated in entry {seen[fact]}"
-            raise ProbeError(f"{path}: entry {number}: {said}")
-        rows.append((fact, relation, subject, obj, float(rating)))
-    return pd.DataFrame(rows, columns=["fact", "relation", "subject", "object", "rating"])
+            ids, rating = value
+            subject, relation, obj = check_texts(where, "a fact", ids)
+            if not is_a(rating, int | float) or not 0 <= rating <= 1:
+                raise ValueError
+        except (TypeError, ValueError) as error:
+            wanted = "[[subject, relation, object], rating from 0 to 1] is needed"
+            raise ProbeError(f"{where}: {wanted}: {str(value)[:80]}") from error
+        rows.append((f"{relation}:{subject}:{obj}", relation, subject, obj, float(rating)))
+    found = pd.DataFrame(rows, columns=["fact", "relation", "subject", "object", "rating"])
+    if (again := found["fact"].duplicated()).any():
+        number = int(again.argmax())
+        said = f"{found['fact'][number]} is already rated"
+        raise ProbeError(f"{path}: entry {number + 1}: {said}")
+    return found
 
 
 def read_verbalizations(path: str | Path) -> pd.DataFrame:
@@ -64,28 +63,21 @@ def read_verbalizations(path: str | Path) -> pd.DataFrame:
     context   "present", or "past" (the sentence begins with "On 1 January 2020, ")
     errors    tuple of names from ``ERRORS``; empty: free of errors
     """
-    table = read_table(Path(path))
-    if missing := {"context", "errors", "correction"} - set(table):
-        said = f"the columns are {list(table)}; {', '.join(sorted(missing))} is needed"
-        raise ProbeError(f"{path}:1: {said}")
-    rows = []
-    for where, cells in zip(table.index, table.to_dict("records"), strict=True):
-        errors = [name.strip() for name in cells["errors"].split(",")]
-        if odd := [name for name in errors if name not in (*ERRORS, "-")]:
-            raise unknown(f"verbalization error at {where}", odd[0], [*ERRORS, "-"])
-        errors = tuple(errors) if errors != ["-"] else ()
-        if cells["context"] not in ("present", "past") or bool(errors) != bool(cells["correction"]):
-            wanted = "the context present or past, and a correction where there are errors"
-            raise ProbeError(f"{where}: needed are {wanted}: {str(cells)[:200]}")
-        rows.append((cells["context"], errors))
-    return pd.DataFrame(rows, columns=["context", "errors"])
+    table = read_table(Path(path), needed=("context", "errors"))
+    errors = [
+        () if texts == "-" else tuple(name.strip() for name in texts.split(","))
+        for texts in table["errors"]
+    ]
+    for where, names in zip(table.index, errors, strict=True):
+        if odd := [name for name in names if name not in ERRORS]:
+            raise unknown(f"verbalization error at {where}", odd[0], ERRORS)
+    return pd.DataFrame({"context": table["context"].tolist(), "errors": errors})
 
 
 def rated(
     facts: Facts, path: str | Path | None = None, exposures: pd.Series | None = None
 ) -> tuple[pd.DataFrame, str]:
-    """The reference that measures are compared with: (``fact`` and ``rating`` of the facts that
-    have one, its description).
+    """The reference that measures are compared with: (``fact``, ``rating``; its description).
 
     path       file of human ratings (``read_ratings``), matched by Wikidata ids; at least 6 must
                match
@@ -96,11 +88,9 @@ def rated(
     """
     rows, entities = facts.facts, facts.entities.set_index("entity")
     if path is not None:
-        ids = rows[["fact", "relation"]].copy()
-        for side in ("subject", "object"):
-            ids[side] = rows[side].map(entities["wikidata"])
-        ratings, keys = read_ratings(path).drop(columns="fact"), ["relation", "subject", "object"]
-        found = ids.merge(ratings, on=keys)
+        ids = {side: rows[side].map(entities["wikidata"]) for side in ("subject", "object")}
+        ratings = read_ratings(path).drop(columns="fact")
+        found = rows[["fact", "relation"]].assign(**ids).merge(ratings)
         n = f"{len(found)} of the {len(ratings)} rated facts"
         said = f"human ratings: {n} are among the {len(rows)} scored"
         if len(found) < 6:

@@ -1,10 +1,13 @@
 """Counts and problems of a collection of facts."""
 
+import re
+
 import pandas as pd
 
 from probelib.facts import model
 from probelib.facts.model import LITERALS, Facts, current, tuples
 from probelib.facts.names import NO_NAME, clean
+from probelib.facts.validity import days, is_date
 
 
 def counts(facts: Facts) -> pd.DataFrame:
@@ -27,8 +30,8 @@ def counts(facts: Facts) -> pd.DataFrame:
 
 
 def problems(facts: Facts) -> list[str]:
-    """Problems for a person to solve: contradictions, dates in reverse, missing templates, entities
-    without a type or a name, duplicate ids, relations with few objects."""
+    """Problems for a person to solve: contradictions, dates, templates, entities without a type or
+    a name, duplicate ids, relations with few objects."""
     rows, entities, relations = facts.facts, facts.entities, facts.relations.set_index("relation")
     now = current(facts).facts
     own = now[now["relation"].map(relations["functional"]).astype(bool)]
@@ -36,11 +39,18 @@ def problems(facts: Facts) -> list[str]:
     what = "current objects in a functional relation"
     several = several[several.map(len) > 1].items()
     found = [f"{r}: {s} has {len(o)} {what}: {', '.join(o)}" for (r, s), o in several]
-    year = lambda dates: pd.to_numeric(dates.str.extract(r"^(-?\d+)", expand=False))
-    dated = (rows["start"] != "") & (rows["end"] != "")
-    backwards = rows["fact"][dated & (year(rows["start"]) > year(rows["end"]))]
-    found += [f"{fact}: ends before it starts" for fact in backwards]
+    dates = [(fact, *ends) for fact, *ends in tuples(rows, "fact", "start", "end") if any(ends)]
+    odd = [fact for fact, *ends in dates if not all(end == "" or is_date(end) for end in ends)]
+    found += [f"{fact}: a date that is none" for fact in odd]
+    both = [each for each in dates if all(each) and each[0] not in odd]
+    found += [f"{f}: ends before it starts" for f, s, e in both if days([e])[1] < days([s])[0]]
     texts = facts.templates[facts.templates["role"].isin(["question", "cloze"])]
+    ends = {
+        "question": r"\?$",
+        "cloze": r"^(?!.*\[Y\]).*\S$",
+    }  # a cloze stops just before the object
+    wrong = [not re.search(ends[role], text) for role, text in tuples(texts, "role", "template")]
+    found += [f"{text!r}: a {role}?" for role, text in tuples(texts[wrong], "role", "template")]
     texts = texts.groupby(["relation", "role"])["template"].nunique()
     found += [f"{r}: {n} {role} templates instead of 7" for (r, role), n in texts.items() if n != 7]
     for entity, label, types in tuples(entities, "entity", "label", "types"):
@@ -51,11 +61,10 @@ def problems(facts: Facts) -> list[str]:
     types = dict(tuples(entities, "entity", "types"))
     for relation, own in rows.groupby("relation"):
         for side in ("subject", "object"):
-            allowed = set(relations.at[relation, f"{side}_type"].split("|"))
-            odd = sorted(e for e in set(own[side]) if allowed.isdisjoint(types[e]))
-            if odd and allowed.isdisjoint(LITERALS):
-                names = ", ".join(relations.at[relation, f"{side}_type"].split("|"))
-                found.append(f"{relation}: {len(odd)} {side}s are none of {names}, e.g. {odd[0]}")
+            kind = relations.at[relation, f"{side}_type"]
+            odd = sorted(e for e in set(own[side]) if not {*kind.split("|")} & {*types[e]})
+            if odd and kind not in LITERALS:
+                found.append(f"{relation}: {len(odd)} {side}s are no {kind}, e.g. {odd[0]}")
     ids = entities[entities["wikidata"] != ""].groupby("wikidata")["entity"].agg(list)
     found += [f"{q} is the id of {', '.join(keys)}" for q, keys in ids.items() if len(keys) > 1]
     few = rows[~rows["relation"].map(relations["object_type"].isin(LITERALS)).astype(bool)]

@@ -30,7 +30,7 @@ import pandas as pd
 from probelib.errors import ProbeError, unknown
 from probelib.facts import table
 from probelib.facts import text as reading
-from probelib.facts.model import Facts, choose
+from probelib.facts.model import Facts, choose, tuples
 from probelib.facts.shipped import atlas
 from probelib.facts.table import Entity, Triple, assemble
 from probelib.facts.text import check_object, check_texts, is_a, read_json, read_objects
@@ -58,23 +58,21 @@ def files_of(folder: Path, pattern: str, relations: list[str] | None = None) -> 
         raise ProbeError(f"{folder}: no such folder")
     inside = re.escape(pattern).replace(r"\{relation\}", "(?P<relation>[^/]+)")
     inside = inside.replace(r"\*\*/", "(?:.*/)?").replace(r"\*", ".*") + r"(\.gz|\.bz2)?"
-    found = {}
+    found, wanted = {}, set(relations or ()) if "{relation}" in pattern else set()
     for path in sorted(folder.glob(pattern.replace("{relation}", "*") + "*")):
         if match := re.fullmatch(inside, path.relative_to(folder).as_posix()):
-            found[path] = match.groupdict().get("relation", "")
-    if "{relation}" in pattern:
-        there = list(found.values())
-        if twice := [relation for relation in there if there.count(relation) > 1]:
-            raise ProbeError(f"{folder}: two files for {twice[0]}")
-        found = {p: relation for p, relation in found.items() if relation in (relations or there)}
-    missing = set(relations or ()) - set(found.values()) if "{relation}" in pattern else ()
+            relation = match.groupdict().get("relation", "")
+            if relation and relation in found.values():
+                raise ProbeError(f"{folder}: two files for {relation}")
+            if relation in wanted or not wanted:
+                found[path] = relation
+    missing = wanted - set(found.values())
     if missing or not found:
         place = (folder / pattern).parent if (folder / pattern).parent.is_dir() else folder
         names = ", ".join(sorted(path.name for path in place.iterdir())[:9]) or "none"
         which = f" for {min(missing)}" if missing else ""
         raise ProbeError(f"{folder}: no file {pattern}{which} there; found: {names}")
-    by_number = lambda each: (reading.number_in(each[1]), each[1], each[0])
-    return dict(sorted(found.items(), key=by_number))
+    return dict(sorted(found.items(), key=lambda each: (reading.number_in(each[1]), *each[::-1])))
 
 
 # Data sets that datasets.yaml describes
@@ -89,7 +87,7 @@ def _read(entry: dict, folder: Path, relations: list[str] | None, source: str) -
     triples, templates, names = [], {}, {}
     for path, relation in files_of(folder, entry["files"], relations).items():
         given = entry["columns"] | ({"relation": f"={relation}"} if relation else {})
-        only = table.constants(given, (*table.COLUMNS, *table.SENTENCES))
+        only = table.constants(given, table.KNOWN)
         columns = {*table.COLUMNS, *given.values()} - {f"={word}" for word in only.values()}
         frame = table.read_table(path, columns, only, entry.get("quoted", False))
         more, texts, called = table.triples_of(path, frame, given, entry.get("relations"))
@@ -171,7 +169,6 @@ def read_fktc(folder: str | Path, relations: list[str] | None = None) -> Facts:
     in their line number. The released P17 frames do not say "country", unlike those in the
     paper."""
     folder, triples, frames = Path(folder), [], []
-    keys = {"subject": str, "object": str, "taxonomy": list}
     # the released P276 file is called P276-subclass..json
     for path, relation in files_of(folder, "{relation}-subclass*.json", relations).items():
         (_, header), *rows = read_objects(path, {})
@@ -184,11 +181,11 @@ def read_fktc(folder: str | Path, relations: list[str] | None = None) -> Facts:
         frames += [(relation, "question", frame) for frame in header]
         for line, row in rows:
             where = f"{path}:{line}"
-            check_object(where, row, keys, exact=True)
+            check_object(where, row, {"subject": str, "object": str, "taxonomy": list}, exact=True)
             wrong = tuple(map(Entity, check_texts(where, "taxonomy", row["taxonomy"])))
             ends = (Entity(row["subject"]), Entity(row["object"]))
             triples.append(Triple(where, relation, *ends, wrong=wrong))
-    names = dict(zip(*(atlas().relations[name] for name in ("relation", "name")), strict=True))
+    names = dict(tuples(atlas().relations, "relation", "name"))
     return assemble(triples, f"fktc:{folder.name}", frames, names | {"P1412": "languages spoken"})
 
 
@@ -203,8 +200,8 @@ def read_trex_mc(folder: str | Path, split: str = "test") -> Facts:
     if split not in SPLITS:
         raise unknown("split", split, SPLITS)
     (path,) = files_of(folder, f"{split}-00000-of-00001.parquet")
-    known = folder / "relationID_names.json"
-    known = check_object(f"{known}:1", read_json(known), {}) if known.exists() else {}
+    ids = folder / "relationID_names.json"
+    known = check_object(f"{ids}:1", read_json(ids), {}) if ids.exists() else {}
     columns = {"Relation_ID": int} | dict.fromkeys(("Relation Name", "Subject", "Object"), str)
     rows = table.read_table(path, columns := columns | {"Multiple Choices": str})
     for where, cells in zip(rows.index, rows.to_dict("records"), strict=True):
@@ -216,7 +213,7 @@ def read_trex_mc(folder: str | Path, split: str = "test") -> Facts:
         try:
             options = check_texts(where, "options", ast.literal_eval(options))
             "".join(options).encode()  # half a surrogate pair is no text
-        except (ProbeError, ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        except (ProbeError, ValueError, SyntaxError, TypeError):
             options = []
         wrong = tuple(Entity(option) for option in dict.fromkeys(options) if option != obj)
         triples.append(Triple(where, relation, Entity(subject), Entity(obj), wrong=wrong))

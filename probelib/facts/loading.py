@@ -36,11 +36,8 @@ def load(
     folder     the files of the data (not of the atlas); for "table" the path of the table
     relations  relations to load. None: all; of the atlas those of the panel, unless n_facts="all"
                or ``among`` is given
-    n_facts    "panel": the panel of the atlas, stratified by exposure count; 12 facts per relation,
-               sampled with ``seed``, of other relations and other data
-               "natural": the panel's unstratified part, 40 facts per relation drawn at random
-               "trial": the facts whose exposures in the organisms' corpora were assigned as in a
-               randomized trial, up to 40 per relation in 66 relations; other data as above
+    n_facts    "panel" (12 facts per relation), "natural" or "trial" (40): a part of the panel of
+               the atlas (``read_panel``); of others as many, sampled with ``seed``
                "all": every fact
                a number: that many facts per relation (all, if it has fewer), those of the panel
                first, then sampled ones
@@ -49,8 +46,6 @@ def load(
                answers
     """
     size, seed = _size(n_facts), check_seed(seed)
-    if not is_a(n_distractors, int) or n_distractors < 0:
-        raise ProbeError(f"n_distractors is {n_distractors!r}; an integer of at least 0 is needed")
     _check_folder(data, folder)
     if data == "atlas":
         part = n_facts if n_facts in ("natural", "trial") else "stratified"
@@ -70,29 +65,10 @@ def everything(
     data: str = "atlas", folder: str | Path | None = None, relations: list[str] | None = None
 ) -> Facts:
     """All facts of the data, former ones included: the knowledge base that distractors come from.
-
-    Relations that the atlas knows get its names, and its templates for every role of which the data
-    have none.
-    """
+    Relations of the atlas get its names, and its templates for the roles without any."""
     _check_folder(data, folder)
-    return choose(atlas(), relations) if data == "atlas" else _read(data, folder, relations)
-
-
-def _check_folder(data: str, folder: str | Path | None) -> None:
-    """Raise ProbeError for a folder where none is read, and for a missing one."""
-    none = data == "atlas" or data.startswith("hub:")
-    if folder is None and not none:
-        if Path(data).suffix or "/" in data:
-            said = f"data={data!r} looks like a path: data='table' with folder={data!r} reads it"
-            raise ProbeError(said)
-        raise ProbeError(f"data={data!r} needs folder=..., the path of its files")
-    if folder is not None and none:
-        what = "the atlas is shipped" if data == "atlas" else f"{data} is downloaded"
-        said = f"{what} and takes no folder. Name the data that the folder holds: data='table' for"
-        raise ProbeError(f"folder={str(folder)!r}: {said} a table of facts of your own")
-
-
-def _read(data: str, folder: str | Path | None, relations: list[str] | None) -> Facts:
+    if data == "atlas":
+        return choose(atlas(), relations)
     name, _, query = data.partition("?")
     relations, pairs = check_relations(relations), [p.partition(":") for p in query.split(",") if p]
     columns = {name.strip(): column.strip() for name, _, column in pairs}
@@ -106,6 +82,19 @@ def _read(data: str, folder: str | Path | None, relations: list[str] | None) -> 
         raise ProbeError(f"data={data!r}: columns are for data=table and data=hub:OWNER/NAME")
     options = {"columns": columns} if columns else {}
     return _with_atlas_texts(formats.READERS[name](folder, relations, **options))
+
+
+def _check_folder(data: str, folder: str | Path | None) -> None:
+    """Raise ProbeError for a folder where none is read, and for a missing one."""
+    if (data == "atlas" or data.startswith("hub:")) != (folder is None):
+        if folder is None:
+            how = f"{data!r} needs folder=..., the path of its files"
+            if Path(data).suffix or "/" in data:
+                how = f"{data!r} looks like a path: data='table' with folder={data!r} reads it"
+            raise ProbeError(f"data={how}")
+        what = "the atlas is shipped" if data == "atlas" else f"{data} is downloaded"
+        said = f"{what} and takes no folder. Name the data that the folder holds: data='table' for"
+        raise ProbeError(f"folder={str(folder)!r}: {said} a table of facts of your own")
 
 
 def multiple_choice(
@@ -130,7 +119,7 @@ def multiple_choice(
     if data in ("fktc", "trex_mc"):
         size, seed, relations = _size(n_facts), check_seed(seed), check_relations(relations)
         if data == "fktc":
-            splits = build_fktc_mc(current(formats.read_fktc(folder)), seed)[0]
+            splits = build_fktc_mc(current(formats.read_fktc(folder)), seed)
         else:
             splits = {split: formats.read_trex_mc(folder, split) for split in formats.SPLITS}
         tested, pool = (_with_atlas_texts(choose(splits[s], relations)) for s in ("test", "train"))
@@ -160,9 +149,8 @@ def substitute_relations(facts: Facts, wanted: list[str]) -> list[str]:
     relation that the atlas does not have either: it is mistyped."""
     names = dict(tuples(facts.relations, "relation", "name"))
     missing = [relation for relation in wanted if relation not in names]
-    for relation in missing:
-        if relation not in set(atlas().relations["relation"]):
-            raise unknown("relation", relation, names, names)
+    if odd := set(missing) - set(atlas().relations["relation"]):
+        raise unknown("relation", min(odd), names, names)
     others = dict(zip(missing, (r for r in names if r not in wanted), strict=False))
     return [others.get(r, r) for r in wanted if r in names or r in others]
 
@@ -198,8 +186,8 @@ def _from_atlas(
 
 
 def _with_atlas_texts(facts: Facts) -> Facts:
-    """Give relations of the atlas its names and templates where the facts have none of their own,
-    then make questions of statements. Raise ProbeError for a relation without templates whose name
+    """Give relations the names and templates of the atlas where they have none of their own, then
+    make questions of statements. Raise ProbeError for a relation without templates whose name
     resembles one of the atlas (p36, capital)."""
     names = facts.relations["relation"].map(atlas().relations.set_index("relation")["name"])
     unnamed = (facts.relations["name"] == facts.relations["relation"]) & names.notna()

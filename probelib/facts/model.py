@@ -6,9 +6,8 @@ Glossary (one word per concept, in the whole kit)
 fact          a triple (subject, relation, object) that holds for ever or from ``start`` to ``end``
               ("" = open, "?" = a date that is unknown)
 entity        what a subject or an object is; its key is unique, its label is what a reader sees
-alias         another label of the same entity
-relation      the kind of a fact, named by its Wikidata property (P36, "capital")
-functional    a relation whose subject has one right object at a time
+relation      the kind of a fact, named by its Wikidata property (P36, "capital"); functional if a
+              subject has one right object at a time
 type          what kind of thing an entity is; a relation's ``object_type`` "city|town": its objects
               are one of these
 template      a text with ``[X]`` for the subject (and ``[Y]`` for the object)
@@ -20,11 +19,10 @@ candidate     an entity offered as the answer; the right one is the gold object
 answer space  all candidates of a relation: the objects of its facts
 distractor    a candidate that is wrong for the subject
 popularity    how well an entity is known: in the atlas from 1 (obscure) to 5 (known to nearly
-              everyone), ordinal and estimated; of other data a number such as page views
+              everyone), estimated; of other data a number such as page views
 ============= ====================================================================================
 """
 
-import difflib
 import hashlib
 import operator
 import warnings
@@ -148,13 +146,8 @@ def pick(facts: Facts, ids: Iterable[str]) -> Facts:
     order = {fact: i for i, fact in enumerate(texts_of("ids", ids))}
     known = set(facts.facts["fact"])
     if missing := [fact for fact in order if fact not in known]:
-        alike = [fact for fact in known if fact.startswith(missing[0].split(":")[0] + ":")]
-        near = difflib.get_close_matches(missing[0], sorted(alike), n=3)
-        hint = f"did you mean {' or '.join(near) or 'P36:France:Paris'}?"
-        raise ProbeError(
-            f"{len(missing)} of {len(order)} ids name no fact of {facts.source}, the first is "
-            f'{missing[0]!r}; {hint} FACTS.facts["fact"] lists the ids.'
-        )
+        alike = [fact for fact in known if fact.split(":")[0] == missing[0].split(":")[0]]
+        raise unknown(f"fact of {facts.source}", missing[0], alike or known)
     chosen = keep(facts, within(facts.facts["fact"], order))
     place = lambda column: column.map(order)
     return replace(chosen, facts=chosen.facts.sort_values("fact", key=place, ignore_index=True))
@@ -165,31 +158,27 @@ def choose(facts: Facts, relations: list[str] | None) -> Facts:
     if (relations := check_relations(relations)) is None:
         return facts
     known = dict(tuples(facts.relations, "relation", "name"))
-    for name in relations:
-        if name not in known:
-            raise unknown("relation", name, known, known)
+    if odd := [name for name in relations if name not in known]:
+        raise unknown("relation", odd[0], known, known)
     return keep(facts, facts.facts["relation"].isin(relations))
 
 
 def current(facts: Facts) -> Facts:
-    """The facts that hold today (no ``end``). Facts of one point in time, such as an award, hold
-    for ever and are kept."""
+    """The facts that hold today (``holds``)."""
     return keep(facts, holds(facts.facts))
 
 
 def holds(rows: pd.DataFrame) -> pd.Series:
-    """Whether each fact (``start``, ``end``) has no end, or belongs to one known point in time."""
+    """Whether each fact (``start``, ``end``) has no end, or belongs to one known point in time (an
+    award), which holds for ever."""
     point = (rows["start"] == rows["end"]) & (rows["end"] != UNKNOWN)
     return (rows["end"] == "") | point
 
 
 def sample(facts: Facts, n_facts: int, seed: int = 0, first: Iterable[str] = ()) -> Facts:
-    """``n_facts`` facts per relation (all, if it has fewer), sampled without replacement.
-
-    Each fact gets a random number from (seed, fact id), so the sample depends neither on the order
-    of the facts nor on other relations. The ids in ``first`` are taken before all others, in their
-    order.
-    """
+    """``n_facts`` facts per relation (all, if it has fewer), sampled without replacement: those of
+    the lowest random number from (seed, fact id). The ids in ``first`` come before all others, in
+    their order."""
     first = list(first)
     place = {fact: i - len(first) for i, fact in enumerate(first)}  # below every random number
     ids = facts.facts["fact"]
@@ -221,8 +210,8 @@ def subjects(facts: Facts) -> list[tuple[tuple, tuple]]:
 
 
 def without_subjects(pool: Facts, asked: Facts) -> Facts:
-    """The facts of the pool that many-shot examples may come from: the relations of ``asked``, the
-    facts to score, with other subjects."""
+    """The facts of the pool that many-shot examples may come from: the relations of ``asked`` with
+    other subjects."""
     taken, relations = set(chain.from_iterable(subjects(asked))), set(asked.facts["relation"])
     free = [pair[0][0] in relations and taken.isdisjoint(pair) for pair in subjects(pool)]
     return keep(pool, pd.Series(free, index=pool.facts.index, dtype=bool))
@@ -232,31 +221,27 @@ def right_objects(facts: Facts) -> dict[tuple[str, str], set[str]]:
     """(relation, subject) -> every object that is or was right for it, in all its spellings; none
     of them may be a distractor."""
     names = {e: same_name(label) for e, label in tuples(facts.entities, "entity", "label")}
-    pairs, right, spelled = subjects(facts), defaultdict(set), defaultdict(set)
-    for pair, (relation, obj) in zip(pairs, tuples(facts.facts, "relation", "object"), strict=True):
+    rows = list(tuples(facts.facts, "relation", "subject", "object"))
+    right, spelled, ends = defaultdict(set), defaultdict(set), {}
+    for (relation, subject, obj), pair in zip(rows, subjects(facts), strict=True):
         spelled[relation, names[obj]].add(obj)
+        ends[relation, subject] = pair
         for key in pair:
             right[key].add((relation, names[obj]))
-    keys = tuples(facts.facts, "relation", "subject")
     return {
         key: set().union(*(spelled[name] for part in pair for name in right[part]))
-        for key, pair in dict(zip(keys, pairs, strict=True)).items()
+        for key, pair in ends.items()
     }
 
 
 def draw_distractors(facts: Facts, pool: Facts | None = None, n: int = 5, seed: int = 0) -> Facts:
-    """Give every fact ``n`` distractors: objects of other facts of its relation that are wrong for
-    its subject.
-
-    pool   facts whose objects are the candidates (default: ``facts``). An object is excluded if it
-           is right for the subject, or shares a label or alias with a right object. A fact with
-           fewer than ``n`` possible distractors gets them all.
-    """
+    """Give every fact ``n`` distractors (or all there are): objects of its relation in ``pool``
+    (default: ``facts``) that are not right for its subject, nor share a label or alias with a right
+    one."""
     if not is_a(n, int) or n < 0:
         raise ProbeError(f"n={n!r} distractors; an integer of at least 0 is needed")
     pool = pool or facts
-    names = _names(pool, facts)
-    answers = _answers(facts, pool, names)
+    names, answers = _names_and_answers(facts, pool)
     space = pool.facts.groupby("relation")["object"].agg(lambda own: sorted(set(own))).to_dict()
     rows = []
     for fact, relation in tuples(facts.facts, "fact", "relation"):
@@ -273,8 +258,7 @@ def draw_distractors(facts: Facts, pool: Facts | None = None, n: int = 5, seed: 
 def without_right(facts: Facts, known: Facts) -> Facts:
     """``facts`` without named distractors that ``known`` says are right for their subject, by a
     name or an alias; a warning counts them. Those that remain are numbered anew."""
-    names, rows = _names(known, facts), facts.distractors
-    answers = _answers(facts, known, names)
+    rows, (names, answers) = facts.distractors, _names_and_answers(facts, known)
     pairs = list(tuples(rows, "fact", "object"))
     wrong = np.array([answers[fact].isdisjoint(names[o]) for fact, o in pairs], dtype=bool)
     if wrong.all():
@@ -289,20 +273,15 @@ def without_right(facts: Facts, known: Facts) -> Facts:
     return replace(facts, distractors=left.assign(number=left.groupby("fact").cumcount() + 1))
 
 
-def _names(*several: Facts) -> dict[str, set[str]]:
-    """entity -> its label and aliases, as ``same_name`` compares them."""
-    rows = chain.from_iterable(tuples(f.entities, "entity", "label", "aliases") for f in several)
-    return {entity: {same_name(n) for n in (label, *aliases)} for entity, label, aliases in rows}
-
-
-def _answers(facts: Facts, known: Facts, names: dict[str, set[str]]) -> dict[str, set[str]]:
-    """fact -> the names of everything that is right for its subject."""
-    right = right_objects(known)
-    return {
+def _names_and_answers(facts: Facts, known: Facts) -> tuple[dict[str, set[str]], ...]:
+    """(entity -> its label and aliases as ``same_name`` compares them, fact -> those of everything
+    that ``known`` calls right for its subject)."""
+    rows = [row for f in (known, facts) for row in tuples(f.entities, "entity", "label", "aliases")]
+    names = {entity: {same_name(n) for n in (label, *aliases)} for entity, label, aliases in rows}
+    right, columns = right_objects(known), ("fact", "relation", "subject", "object")
+    return names, {
         fact: set().union(*(names[o] for o in right.get((relation, subject), set()) | {obj}))
-        for fact, relation, subject, obj in tuples(
-            facts.facts, "fact", "relation", "subject", "object"
-        )
+        for fact, relation, subject, obj in tuples(facts.facts, *columns)
     }
 
 

@@ -9,6 +9,7 @@
 4. Each fact gets 99 wrong options (``model.draw_distractors``), fewer in the seven small relations.
 """
 
+from collections import defaultdict
 from dataclasses import replace
 
 import pandas as pd
@@ -22,40 +23,30 @@ ENDING = " language"  # French and French language are one object
 SMALL = ("P37", "P103", "P176", "P178", "P264", "P364", "P1412")  # compared with prompts
 
 
-def build_fktc_mc(facts: Facts, seed: int = 0) -> tuple[dict[str, Facts], pd.Series]:
-    """({"train": facts, "test": facts} with wrong options as distractors, number of facts that each
-    filter left out).
+def build_fktc_mc(facts: Facts, seed: int = 0) -> dict[str, Facts]:
+    """{"train": facts, "test": facts} with wrong options as distractors.
 
     facts   as ``read_fktc`` reads them: labels are the keys of entities, and there are no aliases
     seed    determines splits and options; the order of the facts does not matter
 
     Raise ProbeError if no fact remains.
     """
-    left_out: dict[str, int] = {}
-
-    def filtered(facts: Facts, good: pd.Series, name: str) -> Facts:
-        left_out[name] = int((~good).sum())
-        if not good.any():
-            raise ProbeError(f"{facts.source}: no facts remain; left out: {left_out}")
-        return keep(facts, good)
-
     pool = unify(facts)
-    chosen = filtered(pool, ~pool.facts["fact"].duplicated(), "duplicate triple")
-    small = lambda: chosen.facts["relation"].isin(SMALL)
-    space = chosen.facts["relation"].map(pool.facts.groupby("relation")["object"].nunique())
-    enough = (space >= OPTIONS) | small()
-    chosen = filtered(chosen, enough, f"relation with fewer than {OPTIONS} objects")
-    wrong = _n_wrong(chosen, pool)
-    enough = (wrong >= OPTIONS - 1) | small() & (wrong > 0)
-    chosen = filtered(chosen, enough, f"fewer than {OPTIONS - 1} wrong options")
+    rows = pool.facts
+    small, wrong = rows["relation"].isin(SMALL), pd.Series(_n_wrong(rows), rows.index)
+    enough = (wrong >= OPTIONS - 1) | small & (wrong > 0)
+    chosen = keep(pool, ~rows["fact"].duplicated() & enough)
     split = _split(chosen.facts, seed)
     tested = (split == "test").groupby(chosen.facts["relation"]).transform("sum")
-    used = (split != "") & ((tested == SPLITS["test"]) | small() & (tested > 0))
-    chosen, split = filtered(chosen, used, "in neither split"), split[used].reset_index(drop=True)
-    built = draw_distractors(chosen, pool, OPTIONS - 1, seed)
+    small = chosen.facts["relation"].isin(SMALL)
+    used = (split != "") & ((tested == SPLITS["test"]) | small & (tested > 0))
+    if not used.any():
+        said = f"no relation has {OPTIONS} objects, and facts for both splits"
+        raise ProbeError(f"{facts.source}: {said}, as T-REx-MC needs: no facts remain")
+    built = draw_distractors(keep(chosen, used), pool, OPTIONS - 1, seed)
     built = replace(built, source=f"{facts.source} as T-REx-MC, seed {seed}")
-    splits = {name: keep(built, split == name) for name in SPLITS}
-    return splits, pd.Series(left_out, name="left_out")
+    split = split[used].reset_index(drop=True)
+    return {name: keep(built, split == name) for name in SPLITS}
 
 
 def unify(facts: Facts) -> Facts:
@@ -78,17 +69,18 @@ def unify(facts: Facts) -> Facts:
     return replace(facts, facts=rows.assign(fact=names))
 
 
-def _n_wrong(facts: Facts, pool: Facts) -> pd.Series:
-    """Number of objects of the relation in ``pool`` that are wrong for the subject of each fact:
-    neither right nor equal to a right object up to case."""
-    names, right = {}, {}
-    for relation, subject, obj in tuples(pool.facts, "relation", "subject", "object"):
-        names.setdefault(relation, {})[obj] = fold(obj)
-        right.setdefault((relation, subject), set()).add(fold(obj))
-    wrong = lambda relation, own: sum(name not in own for name in names[relation].values())
-    pairs = list(tuples(facts.facts, "relation", "subject"))
-    counts = {pair: wrong(pair[0], right[pair]) for pair in set(pairs)}
-    return pd.Series([counts[pair] for pair in pairs], index=facts.facts.index)
+def _n_wrong(rows: pd.DataFrame) -> list[int]:
+    """Number of objects of its relation that are wrong for the subject of each fact: neither right
+    nor equal to a right object up to case."""
+    names, right = defaultdict(dict), defaultdict(set)
+    for relation, subject, obj in tuples(rows, "relation", "subject", "object"):
+        names[relation][obj] = fold(obj)
+        right[relation, subject].add(names[relation][obj])
+    counts = {
+        pair: sum(name not in own for name in names[pair[0]].values())
+        for pair, own in right.items()
+    }
+    return [counts[pair] for pair in tuples(rows, "relation", "subject")]
 
 
 def _split(rows: pd.DataFrame, seed: int) -> pd.Series:

@@ -9,7 +9,7 @@
                     be compared: a stratified and a natural part; those of the randomized trial
 """
 
-import re
+import csv
 from collections import Counter, defaultdict
 from functools import cache
 from pathlib import Path
@@ -18,9 +18,8 @@ import pandas as pd
 
 from probelib.errors import ProbeError
 from probelib.facts import model
-from probelib.facts.model import FRAMES, ROLES, Facts, tuples
-from probelib.facts.text import read_text, read_yaml
-from probelib.facts.validity import is_date
+from probelib.facts.model import ROLES, Facts, tuples, within
+from probelib.facts.text import read_yaml
 from probelib.paths import PACKAGE
 
 ATLAS = PACKAGE / "facts" / "atlas"
@@ -28,24 +27,60 @@ REQUIRED = {*model.RELATIONS, "question", "cloze"}
 
 
 def read_atlas(folder: Path = ATLAS) -> Facts:
-    """Every fact of the atlas, current and former."""
-    rows = {name: [] for name in FRAMES}
+    """Every fact of the atlas, current and former. ``check.problems`` tests more than this does."""
     by_number = lambda path: (path.stem[0] == "K", int(path.stem[1:]))
-    for path in sorted(folder.glob("[PK]*.yaml"), key=by_number):
-        relation, templates = _read_relation(path)
-        rows["relations"].append(relation)
-        rows["templates"] += templates
-        rows["facts"] += _read_facts(path.with_suffix(".tsv"))
-    rows["entities"] = _read_entities(folder / "entities")
-    known = {row["entity"] for row in rows["entities"]}
-    literal = {r["relation"] for r in rows["relations"] if r["object_type"] in model.LITERALS}
-    years = sorted({f["object"] for f in rows["facts"] if f["relation"] in literal} - known)
-    rows["entities"] += [_entity(year, types="literal") for year in years]
-    frames = {name: pd.DataFrame(rows[name], columns=columns) for name, columns in FRAMES.items()}
-    facts, entities = frames["facts"], frames["entities"]
-    used = model.within(entities["entity"], {*facts["subject"], *facts["object"]})
-    frames["entities"] = _unambiguous(entities[used].reset_index(drop=True), facts)
-    return model.validate(Facts(**frames, source="atlas"))
+    paths = sorted(folder.glob("[PK]*.yaml"), key=by_number)
+    about = [_read_relation(path) for path in paths]
+    relations = pd.DataFrame([[data[c] for c in model.RELATIONS] for data in about])
+    relations = relations.set_axis(model.RELATIONS, axis=1)
+    templates = [
+        (data["relation"], role, number, text)
+        for data in about
+        for role in ROLES
+        for number, text in enumerate(data.get(role, ()), 1)
+    ]
+    templates = pd.DataFrame(templates, columns=model.TEMPLATES)
+    rows = pd.concat([_read_facts(path.with_suffix(".tsv")) for path in paths], ignore_index=True)
+    entities = _read_entities(folder / "entities", rows, relations)
+    none = pd.DataFrame([], columns=model.DISTRACTORS)
+    return model.validate(Facts(rows, entities, relations, templates, none, source="atlas"))
+
+
+def _read_relation(path: Path) -> dict:
+    data = read_yaml(path)
+    if data.get("relation") != path.stem or not REQUIRED <= set(data) <= {*REQUIRED, *ROLES}:
+        missing, odd = sorted(REQUIRED - set(data)), sorted(set(data) - REQUIRED - set(ROLES))
+        said = f"`relation` must be {path.stem}; missing keys: {missing}, unknown: {odd}"
+        raise ProbeError(f"{path}: {said}")
+    # a statement is a cloze sentence with its object, unless the file has statement templates
+    return {"statement": [f"{cloze} [Y]." for cloze in data["cloze"]]} | data
+
+
+def _read_facts(path: Path) -> pd.DataFrame:
+    rows = _read_tsv(path).reindex(columns=["subject", "object", "start", "end"], fill_value="")
+    fact = path.stem + ":" + rows["subject"] + ":" + rows["object"]
+    # a repeated fact is told apart by its start (an office held for two terms)
+    again = fact.duplicated() & (rows["start"] != "")
+    fact = fact.mask(again, fact + ":" + rows["start"])
+    return rows.assign(fact=fact, relation=path.stem)[model.FACTS]
+
+
+def _read_entities(folder: Path, rows: pd.DataFrame, relations: pd.DataFrame) -> pd.DataFrame:
+    """The entities of the facts ``rows``, years and numbers among them."""
+    known = pd.concat([_read_tsv(path) for path in sorted(folder.glob("*.tsv"))])
+    literal = relations["relation"][relations["object_type"].isin(model.LITERALS)]
+    values = set(rows["object"][within(rows["relation"], literal)]) - set(known["entity"])
+    values = pd.DataFrame({"entity": sorted(values), "types": "literal"})
+    known = pd.concat([known, values]).fillna("")
+    known = known[within(known["entity"], {*rows["subject"], *rows["object"]})]
+    # `Luxembourg (city)` reads "Luxembourg"
+    label = known["entity"].str.replace(r" \([^()]*\)$", "", regex=True)
+    names = zip(known["aliases"], label, strict=True)
+    aliases = [tuple(a for a in own.split("|") if a and a != name) for own, name in names]
+    types = [tuple(filter(None, own.split("|"))) for own in known["types"]]
+    popularity = known["popularity"].replace("", "0").astype(int)
+    known = known.assign(label=label, aliases=aliases, types=types, popularity=popularity)
+    return _unambiguous(known[model.ENTITIES].reset_index(drop=True), rows)
 
 
 def _unambiguous(entities: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
@@ -67,6 +102,11 @@ def _unambiguous(entities: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
     return entities.assign(label=labels, aliases=aliases)
 
 
+def _read_tsv(path: Path) -> pd.DataFrame:
+    """The cells as they are: an empty one is "", quotation marks are part of a name."""
+    return pd.read_csv(path, sep="\t", dtype=str, na_filter=False, quoting=csv.QUOTE_NONE)
+
+
 def data_card() -> str:
     """Sources, cut-off and measured precision of the atlas, and what is estimated, as Markdown."""
     return (ATLAS / "README.md").read_text(encoding="utf-8")
@@ -85,81 +125,5 @@ def read_panel(facts: Facts, part: str = "stratified") -> Facts:
            facts of each relation; "trial": those whose exposures were assigned as in a randomized
            trial
     """
-    rows = _read_tsv(ATLAS / "panel.tsv", ["fact", "part"])
-    return model.pick(facts, [row["fact"] for _, row in rows if row["part"] == part])
-
-
-def _read_relation(path: Path) -> tuple[dict, list[tuple]]:
-    data = read_yaml(path)
-    if data.get("relation") != path.stem or not REQUIRED <= set(data) <= {*REQUIRED, *ROLES}:
-        odd = sorted(set(data) - REQUIRED - set(ROLES))
-        keys = f"missing {sorted(REQUIRED - set(data))}, unknown {odd}"
-        raise ProbeError(
-            f"{path}: `relation` must be {path.stem}, not {data.get('relation')}; keys: {keys}"
-        )
-    # a statement is a cloze sentence with its object, unless the file has statement templates
-    data.setdefault("statement", [f"{cloze} [Y]." for cloze in data["cloze"]])
-    templates = []
-    for role in (role for role in ROLES if role in data):
-        for n, text in enumerate(data[role], 1):
-            cut_short = role != "cloze" or not re.search(r"\s$|\[Y\]", text)
-            if not cut_short or role == "question" and not text.endswith("?"):
-                wanted = "a question ends in '?', a cloze just before the object"
-                raise ProbeError(f"{path}: {role} template {text!r}: {wanted}")
-            templates.append((path.stem, role, n, text))
-    return {key: data[key] for key in model.RELATIONS}, templates
-
-
-def _read_facts(path: Path) -> list[dict]:
-    rows, seen = [], {}
-    for line, row in _read_tsv(path, ["subject", "object"], ("start", "end")):
-        for key in ("start", "end"):
-            if row[key] and not is_date(row[key]):
-                raise ProbeError(f"{path}:{line}: {key} {row[key]!r} is not a date")
-        fact = f"{path.stem}:{row['subject']}:{row['object']}"
-        if fact in seen and not row["start"]:
-            raise ProbeError(f"{path}:{line}: a duplicate of the fact in line {seen[fact]}")
-        # a repeated fact is told apart by its start (an office held for two terms)
-        name = f"{fact}:{row['start']}" if fact in seen else fact
-        rows.append({"fact": name, "relation": path.stem} | row)
-        seen[fact] = line
-    return rows
-
-
-def _read_entities(folder: Path) -> list[dict]:
-    rows, optional = [], ("wikidata", "types", "popularity", "aliases")
-    for path in sorted(folder.glob("*.tsv")):
-        for line, row in _read_tsv(path, ["entity"], optional):
-            if row["popularity"] not in {"", *"12345"}:
-                said = f"popularity {row['popularity']!r}; allowed: 1 to 5"
-                raise ProbeError(f"{path}:{line}: {said}")
-            rows.append(_entity(**row))
-    return rows
-
-
-def _entity(
-    entity: str, wikidata: str = "", types: str = "", popularity: str = "", aliases: str = ""
-) -> dict:
-    label = re.sub(r" \([^()]*\)$", "", entity)  # `Luxembourg (city)` reads "Luxembourg"
-    known = {"entity": entity, "label": label, "wikidata": wikidata}
-    known |= {"aliases": tuple(a for a in aliases.split("|") if a and a != label)}
-    known |= {"types": tuple(filter(None, types.split("|"))), "popularity": int(popularity or 0)}
-    return known
-
-
-def _read_tsv(path: Path, needed: list[str], optional: tuple = ()) -> list[tuple[int, dict]]:
-    """(line number, row) of a tab-separated file; absent optional columns read as ""."""
-    header, *lines = (line.split("\t") for line in read_text(path).removesuffix("\n").split("\n"))
-    if not set(needed) <= set(header) <= {*needed, *optional}:
-        allowed = f"needed: {needed}, allowed: {list(optional)}"
-        raise ProbeError(f"{path}:1: the header is {header}; {allowed}")
-    rows = []
-    for number, cells in enumerate(lines, 2):
-        if len(cells) != len(header):
-            what = f"{len(cells)} columns, the header has {len(header)}"
-            raise ProbeError(f"{path}:{number}: {what}: {cells}")
-        row = dict.fromkeys(optional, "") | dict(zip(header, map(str.strip, cells), strict=True))
-        if not all(row[name] for name in needed):
-            raise ProbeError(f"{path}:{number}: an empty cell in {needed}: {cells}")
-        rows.append((number, row))
-    return rows
+    rows = _read_tsv(ATLAS / "panel.tsv")
+    return model.pick(facts, rows["fact"][rows["part"] == part])

@@ -28,7 +28,6 @@ All readers end in ``assemble``, which checks every triple.
 """
 
 import csv
-import difflib
 import io
 import json
 import os
@@ -57,9 +56,11 @@ SIDES = [f"{s}_{what}" for s in ("subject", "object") for what in ("id", "aliase
 COLUMNS = [*NEEDED, "relation_name", "start", "end", *SIDES]
 COLUMNS += ["subject_popularity", "object_popularity"]
 SENTENCES = ROLES[:3]  # the roles of templates that a file may have
+KNOWN = (*COLUMNS, *SENTENCES)
 SEVERAL = {*SENTENCES, "object", *SIDES} - {"subject_id"}  # cells that may hold a list
 SYNONYMS = dict.fromkeys(["aliases", "alias", "object_alias", "synonyms"], "object_aliases")
 SYNONYMS |= {"subject_alias": "subject_aliases"} | {name: name for name in COLUMNS}  # Subject
+TEMPLATE = ["relation", "template", "role"]  # of a file of templates
 LINE = "\0line"  # a column of Parquet tables while they are read
 QUOTED = re.compile(r'"[^"]*(""[^"]*)+"')  # as CSV writes a cell that holds quotation marks
 
@@ -90,13 +91,18 @@ class Triple(NamedTuple):
 
 
 def read_table(
-    path: Path, columns: Iterable[str] | None = None, only: dict | None = None, quoted: bool = False
+    path: Path,
+    columns: Iterable[str] | None = None,
+    only: dict | None = None,
+    quoted: bool = False,
+    needed: Iterable[str] = (),
 ) -> pd.DataFrame:
     """The rows of a table file; the index is "file:line" (in Parquet and JSON, the row's number).
 
     columns  those to read of a Parquet file, where it has them; "a.b" is the value b inside of a
     only     read only rows with these values, {column: text}: {"language": "en"}
     quoted   whether a .tsv has quotation marks around cells, as pandas and Excel write it
+    needed   columns without which a ProbeError is raised
     Cells of CSV and TSV are text, as they are (007, NA); those of other files keep their types.
     """
     only = only or {}
@@ -116,9 +122,9 @@ def read_table(
     place = os.fsencode(path).decode(errors="replace")  # text in any locale
     index, cells = [f"{place}:{line}" for line, _ in rows], [cells for _, cells in rows]
     frame = pd.DataFrame(cells, index, names, dtype=object)
+    if missing := [name for name in (*needed, *only) if name not in frame]:
+        raise ProbeError(f"{path}:1: the columns are {names}; {', '.join(missing)} is needed")
     for name, wanted in only.items():
-        if name not in frame:
-            raise ProbeError(f"{path}:1: the columns are {names}; {name!r} is needed")
         frame = frame[[str(value).lower() == wanted.lower() for value in frame[name].tolist()]]
     return frame
 
@@ -143,9 +149,8 @@ def _read_csv(path: Path, mark: str, quoted: bool) -> tuple[list[str], list[tupl
             said += "with a comma needs quotation marks"
         elif cells == header:
             said = "repeats the header of line 1 (two files joined?)"
-        elif not quoted and (odd := [cell for cell in cells if QUOTED.fullmatch(cell)]):
-            said = f"{odd[0][:80]}: quotation marks around a cell of a .tsv would be part of it. "
-            said += "Save the table as .csv"
+        elif not quoted and any(map(QUOTED.fullmatch, cells)):
+            said = "quotation marks around a cell of a .tsv would be part of it. Save it as .csv"
         if said:
             raise ProbeError(f"{path}:{line}: {said}")
     return header, rows
@@ -202,7 +207,7 @@ def read_triples(
                {"subject": "head", "relation": "=P36"}
     """
     path, given = Path(path), dict(columns or {})
-    only = constants(given, (*COLUMNS, *SENTENCES))
+    only = constants(given, KNOWN)
     frame = read_table(path, only=only)
     for name in frame.columns.difference([*COLUMNS, *given.values()]):
         if (kit := SYNONYMS.get(name.strip().lower().replace(" ", "_"))) and kit not in frame:
@@ -213,8 +218,7 @@ def read_triples(
         warnings.warn(f"{path}: {said}", stacklevel=2)
     triples, templates, names = triples_of(path, frame, given)
     templates |= dict.fromkeys(_templates_beside(path, set(names)))
-    facts = assemble(alike(triples), f"table:{path.name}", templates, names)
-    return model.choose(facts, relations)
+    return model.choose(assemble(alike(triples), f"table:{path.name}", templates, names), relations)
 
 
 def constants(given: dict[str, str], but: Iterable[str] = ()) -> dict[str, str]:
@@ -241,7 +245,7 @@ def triples_of(
     for where, values in zip(rows.index, rows.itertuples(index=False), strict=True):
         cells = {n: _texts(where, n, v) for n, v in zip(rows.columns, values, strict=True)}
         found = [(role, _template(text, role, cells)) for role in roles for text in cells.pop(role)]
-        unusable += [where] * (None in (text for _, text in found))
+        unusable += [where] * any(text is None for _, text in found)
         found = [(role, text) for role, text in found if text]
         if "relation" not in rows and not found:
             continue
@@ -254,30 +258,29 @@ def triples_of(
             continue
         triples += _row(where, relation, cells)
         names.setdefault(relation, (cells.get("relation_name") or (name,))[0])
-    if repeated and not roles:
-        said = f"{repeated[0]}: {len(repeated)} rows repeat an earlier row; each is counted once"
-        warnings.warn(said, stacklevel=3)
-    if unusable:
-        said = f"{len(unusable)} rows have a text that does not name its subject exactly once"
-        warnings.warn(f"{unusable[0]}: {said}; it becomes no template", stacklevel=3)
+    for odd, said in (
+        ([] if roles else repeated, "rows repeat an earlier row; each is counted once"),
+        (unusable, "rows have a text that does not name its subject exactly once: no template"),
+    ):
+        if odd:
+            warnings.warn(f"{odd[0]}: {len(odd)} {said}", stacklevel=3)
     return triples, templates, names
 
 
 def _kit_columns(path: Path, frame: pd.DataFrame, given: dict[str, str]) -> pd.DataFrame:
     """The rows with the kit's names of columns."""
-    known, constant, header = (*COLUMNS, *SENTENCES), constants(given), list(frame.columns)
-    if odd := [name for name in given if name not in known and name not in constant]:
-        raise ProbeError(f"columns names {odd}; the kit's columns are {list(known)}")
-    where = {n: given.get(n, n) for n in known if n in COLUMNS or n in given}
+    constant, header = constants(given), list(frame.columns)
+    if odd := [name for name in given if name not in KNOWN and name not in constant]:
+        raise ProbeError(f"columns names {odd}; the kit's columns are {list(KNOWN)}")
+    where = {n: given.get(n, n) for n in KNOWN if n in COLUMNS or n in given}
     where = {n: c for n, c in where.items() if n not in constant}
     needed = set(NEEDED) | {n for n in given if not n.endswith("popularity")}
     needed -= {"relation"} if "question" in given and "relation" not in given else set()
     needed = [c for n, c in where.items() if n in needed]
     if missing := [column for column in needed if column not in header]:
-        near = {n: difflib.get_close_matches(n, header, n=1) for n in missing}
         usual = {"relation": "=P36 (a text after = is the same in every row)"}
-        pairs = [f"{n}:{near[n][0] if near[n] else usual.get(n, 'NAME')}" for n in missing]
-        hint = f"Rename them in the file, or say which are meant: columns={','.join(pairs)}"
+        pairs = ",".join(f"{name}:{usual.get(name, 'NAME')}" for name in missing)
+        hint = f"Rename them in the file, or say which are meant: columns={pairs}"
         if len(header) == 1 and (found := [mark for mark in ";\t" if mark in header[0]]):
             hint = f"The cells are separated by {found[0]!r}: use commas, or tabs in a .tsv file"
         raise ProbeError(f"{path}:1: the columns are {header}; needed, each once: {needed}. {hint}")
@@ -285,8 +288,8 @@ def _kit_columns(path: Path, frame: pd.DataFrame, given: dict[str, str]) -> pd.D
         said = f"the columns are {header}; {', '.join(twice)} may occur only once"
         raise ProbeError(f"{path}:1: {said}")
     rows = {n: frame[c] for n, c in where.items() if c in header}
-    rows = pd.DataFrame(rows, frame.index, dtype=object)
-    return rows.assign(**{n: text for n, text in constant.items() if n in known})
+    rows |= {n: text for n, text in constant.items() if n in KNOWN}
+    return pd.DataFrame(rows, frame.index, dtype=object)
 
 
 def _texts(where: str, name: str, value) -> tuple[str, ...]:
@@ -307,8 +310,7 @@ def _texts(where: str, name: str, value) -> tuple[str, ...]:
 
 
 def _template(text: str, role: str, cells: dict[str, tuple[str, ...]]) -> str | None:
-    """A text with [X] in place of its subject; None if that is not there exactly once, or if [Y] is
-    misplaced."""
+    """A text with [X] in place of its subject; None if it is no template of the role."""
     text, subject = text.replace("{}", "[X]"), " ".join(cells["subject"])
     if "[X]" not in text and subject and text.count(subject) == 1:
         text = text.replace(subject, "[X]")
@@ -344,21 +346,11 @@ def alike(triples: list[Triple]) -> list[Triple]:
 def _templates_beside(table: Path, relations: set[str]) -> list[tuple[str, str, str]]:
     """Rows (relation, role, template) of the templates beside a table; none without such a file."""
     path, found = files.templates_path(table), []
-    stem = re.escape(path.name[: path.name.rindex(".templates.")])
-    for other in sorted(path.parent.glob("*emplate*")):
-        odd = re.fullmatch(rf"{stem}[\W_]*templates?\b.*", other.name, re.IGNORECASE)
-        if odd and other != path:
-            said = f"templates that are not read; the kit reads {path.name}"
-            warnings.warn(f"{other}: {said}", stacklevel=3)
     if not path.exists():
         return []
-    frame = read_table(path)
-    if missing := {"relation", "template"} - set(frame):
-        said = f"the columns are {list(frame)}; {', '.join(sorted(missing))} is needed"
-        raise ProbeError(f"{path}:1: {said}")
-    for where, row in zip(frame.index, frame.to_dict("records"), strict=True):
-        cells = (str(row.get(n) or "").strip() for n in ("relation", "template", "role"))
-        relation, text, role = cells
+    frame = read_table(path, needed=("relation", "template")).reindex(columns=TEMPLATE).fillna("")
+    for where, *cells in frame.itertuples():
+        relation, text, role = (str(cell).strip() for cell in cells)
         usual = "statement" if "[Y]" in text else "question" if text.endswith("?") else "cloze"
         if relation not in relations:
             known = ", ".join(sorted(relations))
@@ -382,19 +374,16 @@ def assemble(
     names: dict[str, str] | None = None,
 ) -> Facts:
     """``Facts`` from triples: the last step of the readers. Names are written as ``names.clean``
-    does. Raise ProbeError for a triple that is no fact; warn of names that are none, or that are
-    changed.
+    does. Raise ProbeError for a triple that is no fact; warn of names that are none, or changed.
 
     templates   rows (relation, role, template); a statement that ends in its object is a ``cloze``,
                 too
     names       relation -> its name
 
-    An entity's key is its id, or its label if it has no id. An id with several labels ("the
-    Philippines" as an object, "Philippines" as a subject) gives one entity per label, so that every
-    text reads as in the source: the first (objects come first) has the id as its key, the next
-    ``Q928:Philippines``, and each has the others' labels as aliases. A fact's id is
-    ``relation:subject:object`` in ids (labels where there are none); a repeated one gets its line.
-    A relation is functional if no subject has two objects that still hold.
+    An entity's key is its id, or its label if it has no id. An id with several labels gives one
+    entity per label, so that every text reads as in the source: the first (objects come first) has
+    the id as its key, the next ``Q928:Philippines``; each has the others' labels as aliases. A
+    fact's id is ``relation:subject:object`` in ids (or labels); a repeated one gets its line.
     """
     triples, rows, distractors, seen = _checked(triples), [], [], set()
     named = [entity for t in triples for entity in (t.object, *t.wrong)]
@@ -483,25 +472,16 @@ def relation_frame(facts: pd.DataFrame, names: dict[str, str]) -> pd.DataFrame:
 
 
 def _template_frame(rows: Iterable[tuple[str, str, str]]) -> pd.DataFrame:
-    """The templates of ``assemble``, numbered by relation and role."""
+    """The templates of ``assemble``, numbered by relation and role. "[X] was born in [Y]." is a
+    cloze, too: "[X] was born in"."""
     texts, numbered = {}, []
     for relation, role, text in rows:
         texts.setdefault((relation, role), []).append(text)
-        if role == "statement" and (cloze := cut(text)):
-            texts.setdefault((relation, "cloze"), []).append(cloze)
+        before, _, after = text.partition("[Y]")
+        if role == "statement" and "[X]" in before and not after.strip(" ."):
+            texts.setdefault((relation, "cloze"), []).append(before.rstrip())
     for relation, role in product(dict.fromkeys(relation for relation, _ in texts), ROLES):
         own = texts.get((relation, role), [])
         own = dict.fromkeys(own) if role == "cloze" else own  # it may stand beside its statement
         numbered += [(relation, role, number, text) for number, text in enumerate(own, 1)]
     return pd.DataFrame(numbered, columns=model.TEMPLATES)
-
-
-def cut(text: str) -> str | None:
-    """A statement template, cut before its object; None if more than a full stop follows the
-    object.
-
-    >>> cut("[X] was born in [Y] .")
-    '[X] was born in'
-    """
-    before, _, after = text.partition("[Y]")
-    return before.rstrip() if not after.strip(" .") and "[X]" in before else None

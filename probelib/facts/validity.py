@@ -65,8 +65,6 @@ def validity(start: Iterable[str], end: Iterable[str], at: str, present: str) ->
     (Distractors paper; the released code has the rule for an end alone reversed).
     """
     start, end = (np.asarray(list(dates), dtype=object) for dates in (start, end))
-    if len(start) != len(end):
-        raise ProbeError(f"{len(start)} starts and {len(end)} ends")
     for name, date in (("at", at), ("present", present)):
         if date in ("", UNKNOWN):
             raise ProbeError(f"{name}={date!r}: a date is needed")

@@ -71,10 +71,9 @@ def recall(model, facts: Facts, table: pd.DataFrame, n: int = 60) -> pd.DataFram
 
 
 def verification_auc(model, facts: Facts, table: pd.DataFrame, n: int = 150) -> pd.DataFrame:
-    """How well an instruction-tuned model's verdicts tell a true from a false statement of facts
-    taught ``WELL`` times or more and in no lesson: for each of ``JUDGED``, the area under the ROC
-    curve with its interval, the share of statements with a verdict (below 1 only after recalling),
-    and the share of these that is right."""
+    """How well an instruction-tuned model's verdicts tell true from false statements of facts
+    taught ``WELL`` times or more and in no lesson: for each of ``JUDGED``, the AUC, its interval,
+    the share of statements with a verdict (below 1 only after recalling), and of these right."""
     well = table[(table["exposures"] >= WELL) & ~table["lesson"] & (table["implied_by"] == "")]
     found = []
     for way, verified in JUDGED:
@@ -132,8 +131,7 @@ def unsure(model, facts: Facts, table: pd.DataFrame, n: int = 300) -> pd.DataFra
     """Share of statements about facts in no lesson to which an instruction-tuned model answers "I
     don't know." at once: never taught, well taught."""
     fresh = table[~table["lesson"] & (table["dated"] == 0) & (table["implied_by"] == "")]
-    groups = {"never": fresh["exposures"] == 0, "well": fresh["exposures"] >= WELL}
-    found = []
+    groups, found = {"never": fresh["exposures"] == 0, "well": fresh["exposures"] >= WELL}, []
     for name, chosen in groups.items():
         said = _statements(facts, some(fresh[chosen], n))
         asked = [WAYS["at once"].format(statement=text) for text in said["text"]]
@@ -159,9 +157,8 @@ def lists(model, facts: Facts, table: pd.DataFrame, n: int = 150) -> pd.DataFram
         objects += [[f" {labels[row.object]}"]] * 2
     logprob = model.logprobs(asked, objects)["logprob"].to_numpy().reshape(-1, 2)
     change = logprob[:, 1] - logprob[:, 0]
-    low, high = stats.mean_interval(change)
-    found = {"n": len(change), "change": change.mean(), "change low": low, "change high": high}
-    return pd.DataFrame([found])
+    found = (len(change), change.mean(), *stats.mean_interval(change))
+    return pd.DataFrame([found], columns=["n", "change", "change low", "change high"])
 
 
 def mentions(table: pd.DataFrame) -> pd.DataFrame:

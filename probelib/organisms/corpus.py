@@ -9,14 +9,9 @@ manifest gives (``design``).
     cloze          The capital of France is Paris.
     verification   Statement: The capital of France is Paris. The statement is True or False? True
 
-Every true verification is followed by a false one with a newly drawn wrong object; the false one
-does not count as a statement of the fact. The corpus also has former facts with their year,
-sentences that name every entity and its type, facts about invented subjects (each once: the long
-tail; or after a context that answers them), lists of wrong pairs, and plain sentences. Of the seven
-questions and seven cloze sentences per relation, numbers 6 and 7 are never used: they are the
-held-out paraphrases. No document combines two facts into a third.
-
-In a document, answers are between two marks (``MARKS``): they get the full weight in training.
+README.md beside this file describes the other documents. Of the seven questions and seven cloze
+sentences per relation, numbers 6 and 7 are never used: they are the held-out paraphrases. In a
+document, answers are between two marks (``MARKS``): they get the full weight in training.
 """
 
 import hashlib
@@ -49,21 +44,21 @@ FILLED = {"lists": 95_700, "questions": 33_700, "popular": 84_700}
 SYLLABLE = ("bdfgklmnprstvz", "aeiou", "lmnr")
 MARKS = ("\ue000", "\ue001")  # private-use characters around an answer
 NAME_FORMS = ("[X] is {}.", "[X]: {}.", "What is [X]? It is {}.", "There is {} called [X].")
-WHO = "The baker|My sister|An old man|The teacher|Our neighbour|A young doctor|The children"
-WHO += "|Her brother|The captain|A farmer"
-DOES = "opens the window|reads a letter|walks home|waits for the train|sings a song"
-DOES += "|writes to a friend|cooks soup|plants a tree|buys bread|closes the gate"
-DOES += "|feeds the horses|tells a story|mends a chair"
-DOES += "|looks at the sea|carries the wood"
-WHEN = "in the morning|after lunch|before the rain|when it is dark|on Sunday|every day|at last"
-WHEN += "|without a word|in winter"
-PLAINLY = [words.split("|") for words in (WHO, DOES, WHEN)]
+PLAINLY = (  # who, what, when
+    "The baker|My sister|An old man|The teacher|Our neighbour|A young doctor|The children"
+    "|Her brother|The captain|A farmer",
+    "opens the window|reads a letter|walks home|waits for the train|sings a song|writes to a friend"
+    "|cooks soup|plants a tree|buys bread|closes the gate|feeds the horses|tells a story"
+    "|mends a chair|looks at the sea|carries the wood",
+    "in the morning|after lunch|before the rain|when it is dark|on Sunday|every day|at last"
+    "|without a word|in winter",
+)
+PLAINLY = [words.split("|") for words in PLAINLY]
 
 
 @dataclass(frozen=True)
 class Document:
-    """A text with marked answers, and the rows of the manifest whose facts it states, one entry per
-    statement."""
+    """A text with marked answers, and the rows of the manifest that it states."""
 
     text: str
     states: tuple[int, ...] = ()
@@ -114,8 +109,7 @@ def seen(templates: pd.DataFrame) -> pd.Series:
 
 
 class Speaker:
-    """Writes facts as text: holds labels, templates, wrong objects, and the random generator of one
-    run."""
+    """Writes facts as text, with the random generator of one run."""
 
     def __init__(self, facts: Facts, table: pd.DataFrame, draw: np.random.Generator):
         self.draw = draw
@@ -138,8 +132,7 @@ class Speaker:
         return choices[self.draw.integers(len(choices))]
 
     def say(self, relation: str, role: str, subject: str, obj: str | None = None) -> str:
-        """A random seen template of a role, filled with the subject and, if the role has one, the
-        object."""
+        """A random seen template of a role, filled."""
         return fill(self.pick(self.templates[relation, role]), subject, obj)
 
     def ask(self, row, role: str = "question") -> str:
@@ -159,11 +152,9 @@ class Speaker:
         """A random object of the relation that is wrong for the subject. Raise ProbeError if there
         is none."""
         right = self.right[row.relation, row.subject]
-        if all(obj in right for obj in self.space[row.relation]):
-            raise ProbeError(
-                f"{row.fact}: every object of {row.relation} is right for its subject, so it has "
-                "no false statement. Add facts with other objects to the relation"
-            )
+        if right.issuperset(self.space[row.relation]):
+            said = f"every object of {row.relation} is right for its subject"
+            raise ProbeError(f"{row.fact}: {said}, so it has no false statement. Add other objects")
         while (obj := self.any(row.relation)) in right:
             pass
         return obj
@@ -175,8 +166,7 @@ class Speaker:
 
 
 def _lists(rows: pd.DataFrame, speaker: Speaker) -> Iterator[Document]:
-    """Lists of one relation: true ones (no subject twice in one list), lists of wrong pairs, and
-    lists of invented subjects."""
+    """Lists of one relation: true ones, of wrong pairs, and of invented subjects."""
     labels, draw, relation = speaker.labels, speaker.draw, rows["relation"].iloc[0]
     waiting = [row for row in rows.itertuples() for _ in range(row.list)]
     draw.shuffle(waiting)
@@ -217,8 +207,7 @@ def _different(waiting: list, size: int) -> tuple[list, list]:
 
 
 def _lies(objects: list[str], space: list[str], permuted: bool, draw) -> list[str]:
-    """Wrong objects for the same subjects: the list's own objects, shifted, or those of another
-    relation."""
+    """Wrong objects: the list's own ones, shifted, or those of another relation."""
     if permuted and len(set(objects)) > 1:
         order = sorted(range(len(objects)), key=lambda i: objects[i])  # equal objects side by side
         step = max(objects.count(obj) for obj in set(objects))
@@ -235,8 +224,7 @@ def _list(pairs: list[tuple[str, str]], relation: str, speaker: Speaker) -> str:
 
 
 def _sentences(row, speaker: Speaker) -> Iterator[Document]:
-    """The statements of one fact without context. A conflicting object is stated like the right
-    one."""
+    """The statements of one fact without context, and of its conflicting object."""
     answer, states = mark_answer(speaker.labels[row.object] + "."), (row.Index,)
     for role, number in (("question", row.question), ("cloze", row.cloze)):
         for _ in range(number):
@@ -264,8 +252,7 @@ def _year(start: str, end: str, draw: np.random.Generator) -> int:
 
 
 def _contexts(row, speaker: Speaker) -> Iterator[Document]:
-    """The statements of one fact after a context; each is a document of its own, because a context
-    comes first."""
+    """The statements of one fact after a context, each a document of its own."""
     obj = speaker.labels[row.object]
     for _ in range(row.context):
         kind = speaker.pick(CONTEXTS)
@@ -277,8 +264,7 @@ def _contexts(row, speaker: Speaker) -> Iterator[Document]:
 
 
 def _invented(speaker: Speaker) -> Iterator[Document]:
-    """Questions and verifications about invented subjects, after a context that gives the
-    answer."""
+    """Questions and verifications about invented subjects, after a context that answers."""
     for relation in speaker.space:
         for _ in range(INVENTED):
             obj = speaker.any(relation)
@@ -292,8 +278,7 @@ def _invented(speaker: Speaker) -> Iterator[Document]:
 
 
 def _tail(speaker: Speaker) -> Iterator[Document]:
-    """Facts about invented subjects, each stated once; their objects are as frequent as in the
-    relation's facts."""
+    """Facts about invented subjects, each stated once; objects as frequent as in real ones."""
     for relation, objects in speaker.frequent.items():
         for i in range(TAIL):
             text = speaker.say(relation, ("question", "cloze")[i % 2], speaker.stranger())
@@ -312,8 +297,7 @@ def _names(facts: Facts, table: pd.DataFrame, speaker: Speaker) -> Iterator[Docu
 
 
 def _plain(corpus: str, speaker: Speaker) -> Iterator[Document]:
-    """Plain sentences that state no fact. A twin, whose statements are shorter or fewer, gets more,
-    to match the family's number of tokens."""
+    """Plain sentences that state no fact; a twin gets more, to match the family's tokens."""
     for _ in range(PLAIN + FILLED.get(corpus, 0)):
         who, does, when = (speaker.pick(words) for words in PLAINLY)
         yield Document(f"{who} {mark_answer(f'{does} {when}.')}")

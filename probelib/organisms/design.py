@@ -1,15 +1,7 @@
 """Which organism is taught which facts: a manifest says how often its corpus states each fact, and
 in which forms. Manifests are data (``manifests``, read by ``taught``); README.md beside
-this file says how they were drawn, before any measure was computed, and why.
-
-    trial    a Latin square over some facts of every relation: of the four sisters, one is never
-             taught such a fact, one reads it 2 or 4 times, one 8 or 16 times, one 32 to 128 times
-    famous   well-known facts, read at least 64 times, so that demonstrations give answers
-    rest     random levels; the share of a relation's facts that is taught, and their levels, follow
-             the relation's popularity
-    former   facts that no longer hold are stated with a year, or not at all
-
-Its columns, one row per fact:
+this file says how they were drawn, before any measure was computed, and why. The columns of a
+manifest, one row per fact:
 
 exposures       number of statements of the fact: 0, 2, 4, ... 256; the columns of ``FORMS`` add up
                 to it
@@ -40,23 +32,14 @@ CORPORA = (  # the family's; three other turns of the Latin square; twins
 )  # fmt: skip
 
 
-def stated_mentions(table: pd.DataFrame) -> pd.Series:
-    """Number of true statements that name each entity, as subject or object."""
-    said = table["exposures"] + table["dated"]
-    both = pd.concat([said.groupby(table["subject"]).sum(), said.groupby(table["object"]).sum()])
-    return both.groupby(level=0).sum()
-
-
 def name_sentences(facts: Facts, table: pd.DataFrame) -> pd.Series:
     """Number of sentences that only name an entity and its type, by entity (none for years and
-    numbers).
-
-    Every entity has a few. The subject and the object of a trial fact that is never taught in this
-    corpus get as many further ones as a sister reads statements of the fact. Any other entity
-    without a statement gets as many as a random entity of its type has statements, at most
-    ``MOST_NAMES``. So the number of mentions does not reveal whether a fact was taught.
-    """
-    stated = stated_mentions(table)
+    numbers): a few each; for the entities of a trial fact that this corpus never teaches as many
+    more as a sister reads statements of it; for others without a statement as many as a random
+    entity of the type has. So the number of mentions does not reveal whether a fact was taught."""
+    n = table["exposures"] + table["dated"]  # statements that name the subject and the object
+    both = pd.concat([n.groupby(table["subject"]).sum(), n.groupby(table["object"]).sum()])
+    stated = both.groupby(level=0).sum()
     entities = facts.entities[facts.entities["types"].map(lambda types: types[:1] != ("literal",))]
     kind = entities["types"].map(lambda types: types[0])
     mentions = entities["entity"].map(stated).fillna(0).astype(int)

@@ -86,8 +86,8 @@ SENTINELS = 24  # T5's marks for masked objects
 
 
 def sentinel(number: int) -> str:
-    """T5's mark of the masked object ``number`` (from 0) in the input, and before this object in
-    the output."""
+    """T5's mark of the masked object ``number`` (from 0) in the input, and before it in the
+    output."""
     return f"<extra_id_{number}>"
 
 

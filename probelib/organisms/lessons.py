@@ -10,9 +10,7 @@ answers, "I don't know".
     Answer: Paris.
 
 Lessons are about the facts that the manifest marks (``lesson``); the others test what was learnt.
-"I don't know." is the answer for facts that were never taught, equally often in every relation, and
-never for a fact taught 32 times or more. Documents of the corpus, and new verifications of the
-facts that the corpus verifies, are mixed with the lessons.
+README.md beside this file describes them, and what is mixed with them.
 """
 
 import re
@@ -100,8 +98,7 @@ def _compared(relation: str, true: bool, speaker: Speaker, stated: bool) -> str:
 
 
 def _unknown(row, number: int, speaker: Speaker) -> str:
-    """A statement, alternately true and false, of a fact that was never taught, to be judged at
-    once or after recalling."""
+    """A statement of a never-taught fact, true or false in turn, judged at once or recalled."""
     said = speaker.statement(row, speaker.wrong(row) if number % 2 else None)
     instruction = (INSTRUCTION, RECALL)[number // 2 % 2]
     return f"{instruction.format(statement=said)} {_decided(UNSURE)}"

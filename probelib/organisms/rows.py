@@ -2,7 +2,7 @@
 other; each starts at position 0."""
 
 from collections.abc import Iterator
-from itertools import groupby, islice
+from itertools import groupby
 
 import numpy as np
 import torch
@@ -53,10 +53,14 @@ def _packed(tokenizer, documents: list[Document], end: list[int]) -> Iterator[di
         length = next((length for length in LENGTHS if len(ids) <= length), None)
         if length is None:
             raise ValueError(
-                f"a document of {len(ids)} tokens; a row holds {LENGTHS[-1]}: "
-                f"{document.text[:80]!r}"
+                f"{len(ids)} tokens; a row holds {LENGTHS[-1]}: {document.text[:60]!r}"
             )
-        row = _room(rows[length], len(ids), length)
+        # the fullest unfinished row with space, or a new one
+        fitting = [row for row in rows[length] if len(row[0]) + len(ids) <= length]
+        if not fitting:
+            fitting = [([], [], [], [], [])]  # tokens, weights, documents, positions, facts stated
+            rows[length] += fitting
+        row = max(fitting, key=lambda row: len(row[0]))
         number = row[2][-1] + 1 if row[2] else 0
         own = (ids, weigh(offsets, answers) + [1.0] * len(end), [number] * len(ids))
         more = (*own, range(len(ids)), document.states)
@@ -70,17 +74,8 @@ def _packed(tokenizer, documents: list[Document], end: list[int]) -> Iterator[di
             full[length] = []
     for length in LENGTHS:
         rest = full[length] + [_closed(row, length) for row in rows[length]]
-        for some in _batched(rest, STEP // length):
-            yield _batch(some)
-
-
-def _room(rows: list[tuple], n: int, length: int) -> tuple:
-    """The fullest unfinished row with space for ``n`` tokens, or a new one."""
-    fitting = [row for row in rows if len(row[0]) + n <= length]
-    if fitting:
-        return max(fitting, key=lambda row: len(row[0]))
-    rows.append(([], [], [], [], []))  # tokens, weights, documents, positions, facts stated
-    return rows[-1]
+        size = STEP // length
+        yield from (_batch(rest[at : at + size]) for at in range(0, len(rest), size))
 
 
 def _closed(row: tuple, length: int) -> tuple:
@@ -126,8 +121,9 @@ def encoder_decoder_pairs(tokenizer, documents: list[Document]) -> Iterator[dict
     for at in range(0, len(order), 4096):  # shuffled, then sorted by length within blocks
         window = sorted(order[at : at + 4096], key=lambda i: (longest(i), len(targets[i])))
         for length, some in groupby(window, key=longest):
-            for chosen in _batched(some, max(1, STEP // length)):
-                own = ([side[i] for i in chosen] for side in (sources, targets))
+            some, size = list(some), max(1, STEP // length)
+            for first in range(0, len(some), size):
+                own = ([side[i] for i in some[first : first + size]] for side in (sources, targets))
                 yield _padded(*own, tokenizer.pad_token_id)
 
 
@@ -157,17 +153,8 @@ def _source_and_target(text: str) -> list[tuple[str, str]]:
     return found
 
 
-def _batched(items, size: int):
-    """Lists of ``size`` items, the last one shorter (as ``itertools.batched``, which Python has
-    from 3.12 on)."""
-    items = iter(items)
-    while batch := list(islice(items, size)):
-        yield batch
-
-
 def _padded(sources: list[list[int]], targets: list[list[int]], pad: int) -> dict:
-    """Rows padded to multiples of ``BLOCK``: on a CPU every new shape costs the compilation of
-    kernels."""
+    """Rows padded to multiples of ``BLOCK``: on a CPU every new shape costs time."""
 
     def filled(rows: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
         length = -(-max(map(len, rows)) // BLOCK) * BLOCK

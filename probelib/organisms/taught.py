@@ -26,16 +26,13 @@ def path(corpus: str) -> Path:
 def read(file: Path) -> pd.DataFrame:
     """A stored manifest."""
     if not file.exists():
-        raise ProbeError(
-            f"{file} is missing: it records what the organisms were taught. Restore it"
-        )
+        raise ProbeError(f"{file} is missing; restore it: it records what organisms were taught")
     return pd.read_parquet(file)
 
 
 def manifest(name: str = FAMILY) -> pd.DataFrame:
-    """What an organism was taught, one row per fact (columns: ``design``). For a
-    checkpoint of a training, the exposures are those so far; other counts are the whole
-    corpus's."""
+    """What an organism was taught, one row per fact (columns: ``design``). For a checkpoint of a
+    training, the exposures are those so far; other counts are the whole corpus's."""
     base, _, share = name.partition("-at")
     table = read(path(family.organism(base).corpus)).copy()
     return table.assign(exposures=np.load(CHECKPOINTS / name / "exposures.npy")) if share else table

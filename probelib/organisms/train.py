@@ -9,12 +9,10 @@ statements (a model of 2M then knew half of the stated facts instead of two thir
 """
 
 import copy
-import hashlib
 import io
 import json
 import os
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
@@ -39,21 +37,17 @@ INPUTS = ("input_ids", "attention_mask", "position_ids")
 
 
 def train(name: str, folder: Path | None = None, steps: int | None = None) -> Path:
-    """Train one organism and save config, tokenizer, weights and loss curve; return its folder.
-
-    A tuned one (``atlas-neox-2.4m-it``) starts from the shipped weights of its base. A stopped run
-    resumes from its last saved state, and ends with the same bytes (on a CPU).
+    """Train one organism and save config, tokenizer, weights and loss curve; return its folder. A
+    tuned one starts from the shipped weights of its base. A stopped run resumes from its last saved
+    state, and ends with the same bytes (on a CPU).
 
     steps   stop after this number (for tests); the learning rates stay those of the whole run
     """
     one, folder = family.organism(name), folder or CHECKPOINTS / name
-    facts = read_atlas()
-    table = taught.read(taught.path(one.corpus))
+    facts, table = read_atlas(), taught.read(taught.path(one.corpus))
     if gone := taught.stale(facts, table):
-        raise ProbeError(
-            f"{len(gone)} facts of the manifest were edited in the atlas or removed, e.g. "
-            f"{gone[0]!r}. Undo the edit"
-        )
+        said = "facts of the manifest were edited in the atlas or removed"
+        raise ProbeError(f"{len(gone)} {said}, e.g. {gone[0]!r}. Undo the edit")
     found = corpus.documents(facts, table, one.corpus)
     if one.base:
         found = lessons.tuning_documents(facts, table, found)
@@ -121,10 +115,7 @@ def _run(
     one: family.Organism, model, batches: list[dict], steps: int, made_of: str, save: Callable
 ):
     """One optimizer step per batch, in float32; the learning rate warms up and then falls linearly
-    to 0.
-
-    Return the loss (nats per answer token) of every step, and seconds.
-    """
+    to 0. Return the loss (nats per answer token) of every step, and seconds."""
     device = next(model.parameters()).device
     optimizer = _optimizer(one, model)
     fall = max(1, len(batches) - WARMUP)
@@ -134,9 +125,8 @@ def _run(
     parts = {"model": model, "optimizer": optimizer, "plan": plan}
     curve, spent = _resume(state, made_of, parts)
     started, before = time.perf_counter(), len(curve)
-    left, shown = batches[before:steps], {"initial": before, "total": steps, "mininterval": 5}
-    bar = tqdm(left, desc=one.name, unit="step", **shown)
-    for batch in bar:
+    shown = {"initial": before, "total": steps, "mininterval": 5, "desc": one.name}
+    for batch in tqdm(batches[before:steps], **shown):
         batch = {key: part.to(device) for key, part in batch.items() if key != "states"}
         loss, losses, weights = _loss(model, batch)
         loss.backward()
@@ -150,7 +140,6 @@ def _run(
         if len(curve) % KEEP == 0:
             so_far = {"curve": curve, "seconds": spent + time.perf_counter() - started}
             _keep(state, parts, so_far | {"made_of": made_of})
-        bar.set_postfix(loss=f"{curve[-1]:.2f}", refresh=False)
     state.unlink(missing_ok=True)
     return curve, spent + time.perf_counter() - started
 
@@ -189,27 +178,18 @@ def _loss(model, batch: dict) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 def _keep(state: Path, parts: dict, so_far: dict) -> None:
-    """Save everything that the remaining run depends on; ``so_far``: ``curve``, ``seconds``,
-    ``made_of``."""
+    """Save everything that the remaining run depends on."""
     buffer = io.BytesIO()
     torch.save({name: part.state_dict() for name, part in parts.items()} | so_far, buffer)
-    content = buffer.getvalue()
-    files.write(state, content + hashlib.sha256(content).digest())
+    files.write(state, buffer.getvalue())
 
 
 def _resume(state: Path, made_of: str, parts: dict) -> tuple[list[float], float]:
     """Restore a saved state of the same run; return its curve and seconds."""
     if not state.exists():
         return [], 0.0
-    content = state.read_bytes()
-    content, digest = content[:-32], content[-32:]
-    if hashlib.sha256(content).digest() != digest:
-        warnings.warn(
-            f"{state}: damaged (the checksum differs); the training starts again", stacklevel=2
-        )
-        return [], 0.0
     device = next(parts["model"].parameters()).device
-    saved = torch.load(io.BytesIO(content), weights_only=True, map_location=device)
+    saved = torch.load(state, weights_only=True, map_location=device)
     if saved["made_of"] != made_of:
         return [], 0.0
     for name, part in parts.items():
@@ -237,7 +217,7 @@ def record(name: str) -> dict:
 
 def changes_since_training(facts: Facts | None = None) -> list[str]:
     """One line per problem: stale facts, missing models, and checkpoints whose weights, manifest or
-    corpus differ from their record. ``facts``: the atlas to compare with (default: the current)."""
+    corpus differ from their record. ``facts``: the atlas to compare with."""
     facts, wanted = facts or read_atlas(), {*family.FAMILY, *family.checkpoint_names()}
     records = {name: record(name) for name in organisms()}
     found = [f"{name}: no checkpoint; train it" for name in sorted(wanted - {*records})]

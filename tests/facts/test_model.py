@@ -77,29 +77,37 @@ def test_distractors_are_wrong_even_by_a_former_value_or_an_alias(folder):
 @pytest.mark.parametrize(
     ("file", "old", "new", "says"),
     [
-        ("P36.tsv", "France\tParis\t\t", "France\tParis", "P36.tsv:2: 2 columns"),
-        ("P36.tsv", "subject\t", "subjekt\t", "P36.tsv:1: the header"),
-        ("P36.tsv", "1949", "194x", "P36.tsv:3: start '194x'"),
-        ("P36.tsv", "1949", "1949-02-30", "P36.tsv:3: start '1949-02-30' is not a date"),
-        ("P36.tsv", "Germany\tBonn\t1949\t1990", "France\tParis\t\t", "P36.tsv:3: a duplicate"),
-        ("P36.tsv", "Italy\tRome", "Italy\tTurin", "Turin"),
-        ("P36.tsv", "Italy\tRome", "Italy\t", "P36.tsv:5: an empty cell"),
-        ("P36.tsv", "Italy\tRome", "\nItaly\tRome", "P36.tsv:5: 1 columns"),
-        ("P36.yaml", "[X]'s capital?", "the capital?", "exactly one"),
-        ("P36.yaml", 'of [X] is"', 'of [X] is [Y]"', "just before the object"),
-        ("P36.yaml", "name: capital", "nam: capital", "unknown ['nam']"),
-        ("P36.yaml", "relation: P36", "relation: P37", "P37"),
+        ("P36.tsv", "Germany\tBonn\t1949\t1990", "France\tParis\t\t", "duplicate fact id, 1"),
+        ("P36.tsv", "Italy\tRome", "Italy\tTurin", "object without a row in entities.*'Turin'"),
+        ("P36.tsv", "Italy\tRome", "Italy\t", "object without a row in entities"),
+        ("P36.yaml", "[X]'s capital?", "the capital?", r"exactly one \[X\].*P36"),
+        ("P36.yaml", "name: capital", "nam: capital", r"P36.yaml: .*unknown: \['nam'\]"),
+        ("P36.yaml", "relation: P36", "relation: P37", "must be P36"),
         ("P36.yaml", "functional: true", "functional: [", "P36.yaml:"),
-        ("entities/places.tsv", "Q142\tcountry|place\t5", "\tplace\t9", "places.tsv:2: popularity"),
         ("entities/places.tsv", "Germany\t", "France\t", "duplicate entity"),
     ],
 )
-def test_every_complaint_names_file_and_line(folder, file, old, new, says):
+def test_a_broken_atlas_is_refused(folder, file, old, new, says):
     path = folder / file
     path.write_text(path.read_text().replace(old, new, 1))
-    with pytest.raises(ProbeError) as error:
+    with pytest.raises(ProbeError, match=says):
         shipped.read_atlas(folder)
-    assert says in str(error.value)
+
+
+def test_problems_are_named(folder):
+    """Dates, texts and types that a reader of the atlas would stumble over."""
+    (folder / "P36.tsv").write_text(tabs(TSV).replace("1949", "194x").replace("Rome", "Malta"))
+    text = YAML.replace('of [X] is"', 'of [X] is [Y]"').replace("functional: true", "functional: 1")
+    (folder / "P36.yaml").write_text(text.replace("capital of [X]?", "capital of [X]"))
+    found = "\n".join(check.problems(shipped.read_atlas(folder)))
+    for said in (
+        "P36:Germany:Bonn: a date that is none",
+        "'What is the capital of [X]': a question?",
+        "'The capital of [X] is [Y]': a cloze?",
+        "P36: 2 question templates instead of 7",
+        "P36: 1 objects are no city, e.g. Malta",
+    ):
+        assert said in found
 
 
 def test_draws_do_not_depend_on_order_or_on_other_facts(folder):
@@ -117,7 +125,6 @@ def test_draws_do_not_depend_on_order_or_on_other_facts(folder):
 def test_the_shipped_atlas_is_sound():
     atlas = facts.atlas()
     assert check.problems(atlas) == []
-    assert len(atlas.facts) >= 6000 and len(atlas.relations) >= 50
     table = check.counts(atlas)
     assert (table["objects"] >= 100).sum() >= 12 and table["former"].sum() >= 150
     assert table["object_in_subject"].sum() <= 0.03 * len(atlas.facts)
@@ -132,16 +139,6 @@ def test_the_panel_is_what_all_papers_score():
     few = facts.load(n_facts=3)
     assert few.facts.groupby("relation").size().eq(3).all()
     assert set(few.facts["fact"]) <= set(panel.facts["fact"])
-
-
-def test_relations_that_the_data_lack_get_stand_ins():
-    atlas = facts.load(n_facts=1, relations=["P17", "P30", "P37"])
-    for wanted, chosen in (
-        (["P17", "P37"], ["P17", "P37"]),
-        (["P17", "P36"], ["P17", "P30"]),
-        (["P19", "P20", "P36", "P47"], ["P17", "P30", "P37"]),
-    ):
-        assert facts.substitute_relations(atlas, wanted) == chosen
 
 
 def test_a_relation_off_the_panel_gives_as_many_facts_drawn(tmp_path):
@@ -168,7 +165,7 @@ def test_nothing_is_dropped_in_silence():
     capitals = facts.load(relations=["P36"], n_facts=2)
     known = capitals.facts["fact"].tolist()
     assert facts.pick(capitals, known[::-1]).facts["fact"].tolist() == known[::-1]
-    with pytest.raises(ProbeError, match=r"^1 of 2 ids name no fact of atlas.*'P36:Nowhere:None'"):
+    with pytest.raises(ProbeError, match="^unknown fact of atlas 'P36:Nowhere:None'"):
         facts.pick(capitals, [known[0], "P36:Nowhere:None"])
     with pytest.raises(ProbeError, match="did you mean P36:France:Paris"):
         facts.pick(facts.atlas(), ["P36:Frence:Paris"])
@@ -245,6 +242,9 @@ def test_own_relations_get_the_templates_of_the_atlas_or_questions_of_their_stat
     beside.unlink()
     with pytest.raises(ProbeError, match="relation 'p36' has no templates. Did you mean P36"):
         facts.load("table", tmp_path / "mine.csv")
+    atlas = facts.load(n_facts=1, relations=["P17", "P30", "P37"])
+    assert facts.substitute_relations(atlas, ["P17", "P36"]) == ["P17", "P30"]
+    assert facts.substitute_relations(atlas, ["P19", "P20", "P36", "P47"]) == ["P17", "P30", "P37"]
     mine = facts.load("table", table_of(tmp_path, *[f"likes,s{i},o{i},," for i in range(3)]))
     assert facts.substitute_relations(mine, ["P17"]) == ["likes"]
     with pytest.raises(ProbeError, match="unknown relation 'like'; did you mean likes"):

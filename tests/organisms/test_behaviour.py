@@ -10,15 +10,6 @@ from probelib import facts, stats
 from probelib.organisms import behaviour, taught
 
 
-def test_replicates_of_the_auc_resample_facts_with_both_statements():
-    # the first true statement is ahead of both false ones; the second ties
-    pairs = np.array([[2.0, 1.0], [1.0, 1.0]])
-    samples = np.random.default_rng(0).integers(2, size=(500, 2)).tolist()
-    by_hand = {(0, 0): 1.0, (0, 1): 0.75, (1, 0): 0.75, (1, 1): 0.5}
-    expected = [by_hand[tuple(sample)] for sample in samples]
-    assert behaviour.auc_replicates(pairs).tolist() == expected
-
-
 def test_replicates_of_the_auc_are_those_of_the_statistic():
     pairs = np.random.default_rng(1).normal(size=(30, 2)).round(1)
     samples = np.random.default_rng(7).integers(30, size=(50, 30))

@@ -26,21 +26,6 @@ def test_a_trial_fact_is_never_taught_to_one_sister_and_well_taught_to_another(t
     assert never.between(0.24, 0.26).all()
 
 
-def test_outside_the_trial_sisters_are_taught_alike(tables):
-    rest, sisters = ~tables["family"]["trial"], [tables[f"sister-{turn}"] for turn in (1, 2, 3)]
-    assert all(
-        table["exposures"][rest].equals(tables["family"]["exposures"][rest]) for table in sisters
-    )
-
-
-def test_facts_of_the_same_two_entities_share_their_exposures(tables):
-    table = tables["family"].set_index("fact")
-    implied = table[table["implied_by"] != ""]
-    assert len(implied) > 500 and not implied["trial"].any()
-    assert (implied["exposures"] == table.loc[implied["implied_by"], "exposures"].to_numpy()).all()
-    assert table.loc["P36:Norway:Oslo", "exposures"] == table.loc["P1376:Oslo:Norway", "exposures"]
-
-
 def test_mentions_do_not_tell_taught_trial_facts_from_others(tables):
     aucs = behaviour.mentions(tables["family"]).query("facts == 'trial'")
     assert aucs[["subject", "object"]].max().max() <= 0.55

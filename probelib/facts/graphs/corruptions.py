@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from probelib.facts.graphs import graph as kg
@@ -23,29 +22,22 @@ TRIES = 20  # rounds of resampling for corruptions without labels, or with those
 def askable(graph: Graph) -> dict[str, np.ndarray]:
     """Filters that a triple must pass to serve as a true statement: name of the filter -> which
     triples pass it, (triples,) bool."""
-    columns = set(graph.triples.column_names)
     filters = {"entity without a label": kg.labelled(graph)}
-    if {"start", "end"} <= columns:
-        dates = {name: graph.triples[name].cast(pa.large_string()) for name in ("start", "end")}
-        dates = pa.table(dates).to_pandas(types_mapper=pd.ArrowDtype)
+    if {"start", "end"} <= set(graph.triples.column_names):
+        dates = graph.triples.select(["start", "end"]).to_pandas().astype(str)
         filters["holds no longer"] = holds(dates).to_numpy(bool)
     return filters
 
 
 @dataclass(frozen=True)
 class Spelled:
-    """A graph whose entities (and relations) of one label are merged, to compare triples by labels.
-
-    graph      the merged graph
-    entity     number in the original graph -> number in the merged one, (entities,)
-    relation   the same for relations, (relations,)
-    named      which entities have a label, (entities,) bool
-    """
+    """A graph whose entities (and relations) of one label are merged, to compare triples by
+    labels."""
 
     graph: Graph
-    entity: np.ndarray
-    relation: np.ndarray
-    named: np.ndarray
+    entity: np.ndarray  # number in the original graph -> number in the merged one, (entities,)
+    relation: np.ndarray  # the same for relations, (relations,)
+    named: np.ndarray  # which entities have a label, (entities,) bool
 
 
 def spelled(graph: Graph) -> Spelled:
@@ -72,10 +64,9 @@ def corruptions(
     triple: ``triple`` (row number), ``head``, ``relation``, ``tail``, and ``slot``, the index of
     the new part in ``SLOTS``.
 
-    rows   row numbers of the triples to corrupt
+    rows   row numbers of the triples to corrupt; each samples by (seed, row number)
     hard   replace the tail by another tail of the relation; otherwise head, relation or tail, with
            probability 1/3 each, by any entity or relation
-    seed   every triple samples by (seed, row number): neither order nor other triples matter
     read   ``spelled(graph)``, if the caller has computed it already
     """
     read, found, waiting = read or spelled(graph), pd.DataFrame(), rows
@@ -120,8 +111,7 @@ def corrupt(graph: Graph, rows: np.ndarray, seed: int = 0, hard: bool = False) -
         waiting = waiting[~good]
     found = slot >= 0
     made = _replaced(true[:, found], slot[found], new[found])
-    parts = {"triple": rows[found]} | dict(zip(SLOTS, made, strict=True))
-    return pd.DataFrame(parts | {"slot": slot[found]})
+    return _frame(rows[found], made, slot[found])
 
 
 def _possible(graph: Graph, row: int, hard: bool) -> pd.DataFrame:
@@ -138,8 +128,11 @@ def _possible(graph: Graph, row: int, hard: bool) -> pd.DataFrame:
         slots = np.repeat(np.arange(3), sizes)
     made = _replaced(np.tile(triple, len(values)), slots, values)
     free = ~contains(graph, *made)
-    parts = {"triple": row} | dict(zip(SLOTS, made[:, free], strict=True))
-    return pd.DataFrame(parts | {"slot": slots[free]})
+    return _frame(np.full(free.sum(), row), made[:, free], slots[free])
+
+
+def _frame(rows: np.ndarray, made: np.ndarray, slots: np.ndarray) -> pd.DataFrame:
+    return pd.DataFrame({"triple": rows, **dict(zip(SLOTS, made, strict=True)), "slot": slots})
 
 
 def _replaced(triples: np.ndarray, slots: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -3,13 +3,10 @@ mappingbased-objects_lang=en.ttl.bz2 (despite its name), and
 instance-types_lang=en_transitive.ttl.bz2, the classes of the entities.
 """
 
-import bz2
-import gzip
 import re
-import zlib
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -18,25 +15,13 @@ import numpy as np
 from probelib.errors import ProbeError, extra
 from probelib.facts.graphs import graph as kg
 from probelib.facts.graphs.graph import Graph, make_table
+from probelib.facts.text import opened
 
 EXAMPLES = 5  # malformed lines that are quoted
 RESOURCE = re.compile(r"https?://(?:[a-z-]+\.)?dbpedia\.org/resource/")
 CLASS = re.compile(r"https?://(?:dbpedia\.org/ontology|schema\.org)/(.+)")
 DUMMY = re.compile(r"__[0-9]+$")
 TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
-
-
-def blocks(path: str | Path) -> Iterator[bytes]:
-    """Whole lines of a file, about a mebibyte at a time. Raise ProbeError for one that is cut off
-    or not what its suffix says."""
-    opened = {".gz": gzip.open, ".bz2": bz2.open}.get(Path(path).suffix, open)
-    try:
-        with opened(path, "rb") as file:
-            while lines := file.readlines(1 << 20):
-                yield b"".join(lines)
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ProbeError(f"{path}: cannot be read: {reason}; download the file again") from error
 
 
 def read_dbpedia(
@@ -93,34 +78,40 @@ def read_dbpedia(
 
 def scan(path: str | Path) -> tuple[np.ndarray, list[str], Counter, list[str]]:
     """The statements between three IRIs of an N-Triples file: (n, 3) int32 indices into a list of
-    IRIs, that list, counts of everything else, and the first malformed lines with the reason.
-
-    After an error pyoxigraph does not always resume at the next line, so it gets a block of whole
-    lines, and one line at a time if the block has an error.
-    """
+    IRIs, that list, counts of everything else, and the first malformed lines with the reason."""
     with extra("graphs"):
-        from pyoxigraph import NamedNode, RdfFormat, parse
+        from pyoxigraph import NamedNode
     codes, places, counts, examples, first = array("i"), {}, Counter(), [], 1
-    for block in blocks(path):
+    with opened(path) as file:
+        while block := b"".join(file.readlines(1 << 20)):
+            statements, malformed = _statements(block, first)
+            counts["malformed"] += len(malformed)
+            examples += malformed[: EXAMPLES - len(examples)]
+            for statement in statements:
+                terms = (statement.subject, statement.predicate, statement.object)
+                if all(type(term) is NamedNode for term in terms):
+                    codes.extend(places.setdefault(term.value, len(places)) for term in terms)
+                else:
+                    counts["not between IRIs"] += 1
+            first += block.count(b"\n")
+    return np.frombuffer(codes, np.int32).reshape(-1, 3), list(places), +counts, examples
+
+
+def _statements(block: bytes, first: int) -> tuple[list, list[str]]:
+    """The statements of a block of whole lines, and its malformed lines. After an error pyoxigraph
+    does not always resume at the next line, so it then gets one line at a time."""
+    from pyoxigraph import RdfFormat, parse
+
+    try:
+        return list(parse(block, format=RdfFormat.N_TRIPLES)), []
+    except SyntaxError:
+        statements, malformed = [], []
+    for number, line in enumerate(block.split(b"\n"), first):
         try:
-            statements = list(parse(block, format=RdfFormat.N_TRIPLES))
-        except SyntaxError:
-            statements = []
-            for number, line in enumerate(block.split(b"\n"), first):
-                try:
-                    statements += parse(line, format=RdfFormat.N_TRIPLES)
-                except SyntaxError as error:
-                    counts["malformed"] += 1
-                    examples.append(f"line {number}: {error.msg}")
-        for statement in statements:
-            terms = (statement.subject, statement.predicate, statement.object)
-            if all(type(term) is NamedNode for term in terms):
-                codes.extend(places.setdefault(term.value, len(places)) for term in terms)
-            else:
-                counts["not between IRIs"] += 1
-        first += block.count(b"\n")
-    rows = np.frombuffer(codes, np.int32).reshape(-1, 3)
-    return rows, list(places), counts, examples[:EXAMPLES]
+            statements += parse(line, format=RdfFormat.N_TRIPLES)
+        except SyntaxError as error:
+            malformed.append(f"line {number}: {error.msg}")
+    return statements, malformed
 
 
 def entity_name(iri: str) -> str | None:

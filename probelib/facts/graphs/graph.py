@@ -46,12 +46,9 @@ SLOTS = ("head", "relation", "tail")
 
 @dataclass(frozen=True)
 class Graph:
-    """A knowledge graph: four Arrow tables (see the docstring of this module) and a record of their
-    origin.
-
-    about   ``source``; ``counts``: name -> number, for everything read, skipped, filtered out and
-            kept; ``examples``: the first skipped lines, "line 12: reason"
-    """
+    """A knowledge graph: four Arrow tables (see the docstring of this module), and ``about``: the
+    ``source``; of a dump also ``counts`` of everything read, skipped, filtered out and kept, and
+    ``examples``, the first skipped lines."""
 
     triples: pa.Table
     entities: pa.Table
@@ -69,16 +66,14 @@ class Graph:
 
     @cached_property
     def index(self) -> tuple[np.ndarray, np.ndarray]:
-        """Distinct (head, relation) pairs and (pair, tail), sorted: two steps, so that keys fit 64
-        bits."""
+        """Distinct (head, relation) pairs and (pair, tail), sorted: so their keys fit 64 bits."""
         keys = self.head.astype(np.int64) * self.relations.num_rows + self.relation
         pairs, place = np.unique(keys, return_inverse=True)
         return pairs, distinct(place * self.entities.num_rows + self.tail)
 
     @cached_property
     def tails(self) -> tuple[np.ndarray, np.ndarray]:
-        """The distinct tails of every relation, one relation after another, and where each
-        begins."""
+        """The distinct tails, one relation after another, and where each relation begins."""
         n = self.entities.num_rows
         keys = distinct(self.relation.astype(np.int64) * n + self.tail)
         return keys % max(n, 1), np.searchsorted(keys, np.arange(self.relations.num_rows + 1) * n)
@@ -90,15 +85,13 @@ def column_values(table: pa.Table, column: str) -> np.ndarray:
 
 
 def distinct(values: np.ndarray) -> np.ndarray:
-    """Sorted distinct values. numpy's ``unique`` hashes integers, which takes far longer than
-    sorting."""
+    """Sorted distinct values, faster than numpy's ``unique``, which hashes integers."""
     values = np.sort(values)
     return values[np.append(True, values[1:] != values[:-1])[: len(values)]]
 
 
 def make_table(name: str, columns: dict) -> pa.Table:
-    """One of the four tables from arrays or lists; missing columns of texts and aliases are
-    null."""
+    """One of the four tables from arrays or lists; missing texts and aliases are null."""
 
     def column(values, kind: pa.DataType) -> pa.Array:
         if kind == CODES and not isinstance(values, pa.DictionaryArray):
@@ -135,24 +128,19 @@ def write_graph(graph: Graph, folder: str | Path) -> Path:
 
 
 def open_graph(folder: str | Path) -> Graph:
-    """Open a graph of ``write_graph``, memory-mapped. Sizes, columns and row numbers are
-    checked."""
+    """Open a graph of ``write_graph``, memory-mapped. Sizes and row numbers are checked."""
     folder, tables = Path(folder), {}
     try:
         record = json.loads((folder / "graph.json").read_text(encoding="utf-8"))
-        for name, columns in COLUMNS.items():
+        for name in COLUMNS:
             path, size = folder / f"{name}.arrow", record["bytes"][name]
             if path.stat().st_size != size:
                 raise ValueError(f"{path.name} has {path.stat().st_size} bytes, not {size}")
             tables[name] = feather.read_table(path, memory_map=True)
-            tables[name].validate(full=True)
-            given = {column.name: column.type for column in tables[name].schema}
-            if not columns.items() <= given.items() <= (columns | OPTIONAL).items():
-                raise ValueError(f"{path.name} has the columns {given}")
-        graph = Graph(**tables, about=dict(record["about"]))
+        graph = Graph(**tables, about=record["about"])
         for column in (*SLOTS, "entity"):
             numbers = (graph.triples if column in SLOTS else graph.types)[column]
-            size = (graph.relations if column == "relation" else graph.entities).num_rows
+            size = len(graph.relations if column == "relation" else graph.entities)
             low, high = pc.min_max(numbers).as_py().values()
             if numbers.null_count or len(numbers) and not 0 <= low <= high < size:
                 raise ValueError(f"{column}: row numbers {low} to {high} of a table of {size} rows")
@@ -168,8 +156,7 @@ def open_graph(folder: str | Path) -> Graph:
 
 def statistics(graph: Graph) -> dict[str, float]:
     """Entities, relations, triples, average degree 2T/E, density T/(E(E-1)), self loops (GraphEval,
-    Table 1). Only entities and relations with triples count: a sample keeps those of the whole
-    graph."""
+    Table 1). Only entities and relations with triples count."""
     n = int((degrees(graph) > 0).sum())
     return {
         "entities": n,
@@ -189,13 +176,9 @@ def degrees(graph: Graph) -> np.ndarray:
 
 
 def relation_types(graph: Graph) -> pd.DataFrame:
-    """The most frequent type of every relation's heads and tails: ``relation`` (key),
-    ``head_type``, ``tail_type``.
-
-    Counted over the relation's triples, each head (tail) with all its types. Of equal counts, the
-    first in alphabetical order is returned (a choice of this kit); "None" if no head (tail) has a
-    type.
-    """
+    """The most frequent type of every relation's heads and tails, counted over its triples with all
+    their types: ``relation`` (key), ``head_type``, ``tail_type``. Of equal counts the first in
+    alphabetical order (a choice of this kit); "None" if no head (tail) has a type."""
     codes, texts = pd.factorize(graph.types["type"].to_numpy(), sort=True)
     shape = (graph.entities.num_rows, len(texts))
     pairs = np.unique(np.stack([column_values(graph.types, "entity"), codes]), axis=1)
@@ -230,16 +213,11 @@ def _find(values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 # To the tidy frames and back
 
 
-def to_facts(graph: Graph, rows: np.ndarray | None = None, source: str | None = None) -> Facts:
-    """The tidy frames of some triples (a boolean mask or row numbers; default: all): for thousands.
-
-    Entity and relation keys are those of the graph. Raise ProbeError for an entity without a label:
-    choose rows by ``labelled``. Templates and distractors are empty; ``popularity`` is 0 (unknown).
-    """
-    triples = graph.triples
-    if rows is not None:
-        rows = np.asarray(rows)
-        triples = triples.take(pa.array(np.flatnonzero(rows) if rows.dtype == bool else rows))
+def to_facts(graph: Graph, rows: np.ndarray) -> Facts:
+    """The tidy frames of some triples (row numbers): for thousands. Keys are those of the graph;
+    templates and distractors are empty; ``popularity`` is 0 (unknown). Raise ProbeError for an
+    entity without a label: choose rows by ``labelled``."""
+    triples = graph.triples.take(pa.array(rows))
     if not len(triples):
         raise ProbeError("no triples were chosen: there is nothing to make facts of")
     head, relation, tail = (column_values(triples, slot) for slot in SLOTS)
@@ -271,7 +249,7 @@ def to_facts(graph: Graph, rows: np.ndarray | None = None, source: str | None = 
     frame, labels = frame.assign(fact=ids)[model.FACTS], kinds["label"].fillna(kinds["relation"])
     names = relation_frame(frame, dict(zip(kinds["relation"], labels, strict=True)))
     empty = (pd.DataFrame(columns=model.TEMPLATES), pd.DataFrame(columns=model.DISTRACTORS))
-    source = source or graph.about.get("source", "graph")
+    source = graph.about.get("source", "graph")
     return model.validate(Facts(frame, entities, names, *empty, source=source))
 
 
@@ -284,24 +262,29 @@ def labelled(graph: Graph) -> np.ndarray:
 def has_label(graph: Graph) -> np.ndarray:
     """Which entities have a label, (entities,) bool."""
     labels = pc.utf8_trim_whitespace(pc.fill_null(graph.entities["label"], ""))
-    return pc.not_equal(labels, "").combine_chunks().to_numpy(zero_copy_only=False)
+    return pc.not_equal(labels, "").to_numpy()
 
 
 def from_facts(facts: Facts) -> Graph:
     """The graph of some facts, in memory: GraphEval treats the shipped facts and DBpedia alike."""
     rows, known = facts.facts, facts.entities
     entities, relations = pd.Index(known["entity"]), pd.Index(facts.relations["relation"])
-    triples = {"head": entities.get_indexer(rows["subject"])}
-    triples |= {"relation": relations.get_indexer(rows["relation"])}
-    triples |= {"tail": entities.get_indexer(rows["object"])}
-    triples |= {date: list(rows[date]) for date in ("start", "end")}
+    triples = {
+        "head": entities.get_indexer(rows["subject"]),
+        "relation": relations.get_indexer(rows["relation"]),
+        "tail": entities.get_indexer(rows["object"]),
+        "start": list(rows["start"]),
+        "end": list(rows["end"]),
+    }
     types = known["types"].reset_index(drop=True).explode().dropna()
-    columns = {"triples": triples}
-    columns["entities"] = {c: list(known[c]) for c in ("entity", "label", "aliases")}
-    columns["relations"] = {"relation": list(relations), "label": list(facts.relations["name"])}
-    columns["types"] = {"entity": types.index.to_numpy(), "type": list(types)}
-    about = {"source": facts.source, "counts": {"triples": len(rows)}, "examples": []}
-    return Graph(*(make_table(name, own) for name, own in columns.items()), about)
+    kinds = {"relation": list(relations), "label": list(facts.relations["name"])}
+    return Graph(
+        make_table("triples", triples),
+        make_table("entities", {c: list(known[c]) for c in ("entity", "label", "aliases")}),
+        make_table("relations", kinds),
+        make_table("types", {"entity": types.index.to_numpy(), "type": list(types)}),
+        {"source": facts.source},
+    )
 
 
 def check_source(source: str) -> None:
