@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from probelib import parameters, paths
 from probelib.errors import ProbeError, printable, unknown
@@ -201,7 +202,7 @@ def _only(models: str, types: dict[str, set[type]]) -> dict:
     return found | {name: value for name, value in values.items() if name in found}
 
 
-def _assigned(assignment: str, types: dict[str, set[type]]) -> tuple[str, object]:
+def _assigned(assignment: str, types: dict[str, set[type]]) -> tuple[str, Any]:
     """NAME=VALUE of --set, read by ``parameters.from_text``."""
     name, equals, value = assignment.partition("=")
     if not equals:
