@@ -60,7 +60,7 @@ def load(
         quantize = part if part.endswith("bit") else quantize
         dtype = part if "float" in part else dtype
     if where.startswith(SERVERS):
-        options = {"quantize": quantize, "revision": revision, "device_map": device_map}
+        options: dict = {"quantize": quantize, "revision": revision, "device_map": device_map}
         options |= {"device": device, "dtype": dtype} | quantization
         if chosen := [option for option, value in options.items() if value not in (None, "auto")]:
             raise ProbeError(f"{name}: its server determines {', '.join(chosen)}; omit that here")
@@ -68,9 +68,9 @@ def load(
     folder, adapter = base_of(model_folder(where, revision, trust_remote_code), trust_remote_code)
     check_complete(folder)
     quantize, quantization = quantization_of(folder, quantize, quantization)
-    options = {"quantize": quantize, "quantization": quantization, "device": device}
-    options |= {"dtype": dtype, "device_map": device_map, "trust_remote_code": trust_remote_code}
-    return LM(name, folder, adapter, **options)
+    own: dict = {"quantize": quantize, "quantization": quantization, "device": device}
+    own |= {"dtype": dtype, "device_map": device_map, "trust_remote_code": trust_remote_code}
+    return LM(name, folder, adapter, **own)
 
 
 def load_decoders(names: list[str], **options) -> dict[str, Model]:
@@ -88,7 +88,7 @@ def load_decoders(names: list[str], **options) -> dict[str, Model]:
 
 def _check_options(quantize, device: str, dtype: str, device_map, quantization: dict) -> None:
     asked = {"quantize": quantize, "dtype": dtype, "device_map": device_map}
-    allowed = {"quantize": (None, *QUANTIZE), "dtype": DTYPES, "device_map": DEVICE_MAPS}
+    allowed: dict = {"quantize": (None, *QUANTIZE), "dtype": DTYPES, "device_map": DEVICE_MAPS}
     for name, value in asked.items():
         if value not in allowed[name]:
             raise unknown(name, value, allowed[name])

@@ -49,6 +49,7 @@ OPEN, CLOSE = "\uf8e0", "\uf8e1"
 CLOSED = re.compile(
     r"\s*\S*?(think|thought|reason)\w*\W*?(/|end)\S*?(think|thought|reason)\S*\s*", re.IGNORECASE
 )
+SECONDS = 30  # most of one rendering
 RENDERING = threading.Lock()  # the date is fixed in a module of transformers
 
 
@@ -209,13 +210,22 @@ def render(tokenizer, turns: list[tuple[str, str]], **options) -> str:
         raise ProbeError(f"{name} has no chat template; name the model without @chat")
     if "enable_thinking" in str(template):  # Qwen 3, SmolLM 3
         options["enable_thinking"] = False
-    messages = [{"role": role, "content": text} for role, text in turns]
-    try:
-        with RENDERING, mock.patch.object(chat_template_utils, "datetime", _Day):
-            return tokenizer.apply_chat_template(messages, tokenize=False, **options)
-    except Exception as error:  # jinja's, raised by the template itself
-        why = " ".join(str(error).split())[:200]
-        raise ProbeError(f"{name}: the chat template refuses these turns: {why}") from error
+    messages, found = [{"role": role, "content": text} for role, text in turns], list[Any]()
+
+    def work() -> None:
+        try:
+            found.append(tokenizer.apply_chat_template(messages, tokenize=False, **options))
+        except Exception as error:  # jinja's, raised by the template itself
+            found.append(error)
+
+    with RENDERING, mock.patch.object(chat_template_utils, "datetime", _Day):
+        rendering = threading.Thread(target=work, daemon=True)  # its loops may have no end
+        rendering.start()
+        rendering.join(SECONDS)
+    if not found or isinstance(found[0], Exception):
+        why = " ".join(str(found[0]).split())[:200] if found else f"more than {SECONDS} seconds"
+        raise ProbeError(f"{name}: the chat template refuses these turns: {why}")
+    return found[0]
 
 
 def _marked(tokens, text: str) -> str:

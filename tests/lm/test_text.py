@@ -320,3 +320,10 @@ def test_a_digest_names_everything_that_changes_an_id():
         lambda tokenizer: tokenizer.add_tokens(["Lima"]),
     )
     assert digest() == digest() and len({digest(), *map(digest, changes)}) == len(changes) + 1
+
+
+def test_a_template_without_an_end_is_an_error(monkeypatch):
+    monkeypatch.setattr(text, "SECONDS", 0.01)
+    loops = "{% for a in range(2000) %}{% for b in range(2000) %}{% endfor %}{% endfor %}"
+    with pytest.raises(ProbeError, match="more than 0.01 seconds"):
+        text.user_turn(tokens_of(bpe(), loops + CHATML), "Peru?")
