@@ -6,11 +6,12 @@ import shlex
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from probelib import prompts
+from probelib import prompts, report
 from probelib.paths import NOTEBOOKS, ROOT
 from probelib.runner import cli, plan
 
@@ -55,6 +56,17 @@ def test_the_commands_are_known():
             continue
         parsed = cli._parser().parse_args(words)
         assert not parsed.only or plan.matching(plan.read(), parsed.only)
+
+
+def test_the_findings_of_the_readme_are_the_committed_ones():
+    found = README.split("<!-- found -->")[1].split("<!-- /found -->")[0]
+    lines = re.findall(r"^- (.+) \[[^\]]+\]\((figures/[^)]+)\)$", found, re.MULTILINE)
+    assert len(lines) >= 3
+    for said, link in lines:
+        page, anchor = link.split("#")
+        artifact = f"{Path(page).parent.name}/{anchor}"
+        stored = pd.read_csv(ROOT / Path(page).parent / f"{anchor}.claims.csv")
+        assert said in report.claims.sentences(stored, artifact), link
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "notebooks/README.md",
