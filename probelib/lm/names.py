@@ -101,11 +101,14 @@ def _clash(short: str, source: str) -> ProbeError:
 def split_display(name: str) -> tuple[str, str]:
     """(display name, source) of "mine=/data/model"; ("", name) of a name without one.
 
-    >>> split_display("mine=EleutherAI/pythia-160m"), split_display("EleutherAI/pythia-160m")
-    (('mine', 'EleutherAI/pythia-160m'), ('', 'EleutherAI/pythia-160m'))
+    >>> split_display("mine=EleutherAI/pythia-160m"), split_display("mine=smollm2-135m@4bit")
+    (('mine', 'EleutherAI/pythia-160m'), ('mine', 'smollm2-135m@4bit'))
     """
+    from probelib.lm.gguf import is_gguf
+
     first, _, rest = name.partition("=")
-    source = rest in organisms() or "/" in rest or is_folder(rest)
+    plain = split_variant(rest)[0]
+    source = plain in organisms() or "/" in rest or is_folder(plain) or is_gguf(plain)
     known = split_variant(name)[0] in _sources or first in organisms() or is_folder(name)
     if known or not source or "/" in first:
         return "", name
