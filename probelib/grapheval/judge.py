@@ -24,7 +24,7 @@ from torch import nn
 from probelib import files
 from probelib.errors import ProbeError, unknown
 from probelib.grapheval import measures
-from probelib.grapheval.measures import likeliest_answers, outcome
+from probelib.grapheval.measures import Answer, likeliest_answers, outcome
 from probelib.lm.internals.states import word_logits
 from probelib.prompts import INSTRUCTION, split_instruction
 
@@ -111,7 +111,7 @@ class Judge:
 
 def train(states: np.ndarray, answers, true, mode="answer", about=None, **training) -> Judge:
     """Train a judge: cross-entropy, Adam, reshuffled every epoch, last epoch kept. Raise ProbeError
-    if a state is not finite.
+    for states that are not finite, labels that are no answers, or too few of either.
 
     states    [n, D] float32, one per statement;  about: see ``Judge``
     answers   [n] ``Answer`` of the model;  true: [n], whether the statement is true
@@ -119,6 +119,12 @@ def train(states: np.ndarray, answers, true, mode="answer", about=None, **traini
     """
     if not np.isfinite(states).all():
         raise ProbeError("a hidden state is NaN or infinite; load the model with dtype='float32'")
+    answers = np.asarray(answers)
+    if not len(states) == len(answers) == len(true) > 0:
+        sizes = f"{len(states)} states, {len(answers)} answers, {len(true)} truth values"
+        raise ProbeError(f"{sizes}: one of each per statement is needed")
+    if odd := sorted(set(answers.tolist()) - set(Answer)):
+        raise ProbeError(f"answers {odd}: allowed are 0, 1, 2; omit unevaluated statements")
     how = Training(**training)
     target = torch.as_tensor(np.array(answers if mode == "answer" else outcome(answers, true)))
     with torch.random.fork_rng(devices=[]):

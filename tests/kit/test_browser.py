@@ -203,6 +203,7 @@ def test_the_classroom_page_computes_what_the_library_computes(browser, tmp_path
     """Log-probabilities in the browser's JavaScript against ``lm``, also of odd texts."""
     page = classroom.write_page(tmp_path / "classroom.html")
     assert page.stat().st_size < 10e6
+    browser.get_log("browser")  # what earlier pages said
     browser.get(page.as_uri())
     asked = [("The capital of France is", "Paris"), ("Which country is Bouaké in?", "Ivory Coast")]
     asked += [("Zürich 1999, it's  a\ttest", "San José"), ("Tōkyō", "日本")]
