@@ -48,7 +48,17 @@ def test_nobody_anchors_anything():
     assert artifacts.table4(nothing).claims["verdict"].tolist() == ["no interval"]
     panel = facts.load(relations=["P36", "P37"], n_facts=2)
     assert artifacts.table10(nothing, panel).claims.empty
-    assert artifacts.figure12(nothing).claims.empty
+    shown = artifacts.figure12(nothing)
+    assert shown.claims is shown.figure is None, "a line says what it needs"
+    assert shown.table()["needs"].tolist() == ["two or more sizes of one family"]
+
+
+def test_variants_of_a_model_are_no_sizes():
+    """Two rows of one number of parameters: no curve over sizes, and no claim on it."""
+    variants = measured()
+    variants.models["parameters"] = 1
+    assert artifacts.figure12(variants).claims is None
+    assert artifacts.figure12(measured()).claims is not None
 
 
 def test_solid_anchors_are_compared_on_common_facts():
