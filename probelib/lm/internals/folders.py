@@ -8,9 +8,17 @@ from pathlib import Path
 
 from probelib import files
 from probelib.errors import ProbeError, unknown
-from probelib.lm.gguf import gguf_file, is_gguf, unpacked
+from probelib.lm.gguf import gguf_file, unpacked
 from probelib.lm.internals.memory import read_header, weight_files, weight_map
-from probelib.lm.names import CHECKPOINTS, PATHS, is_folder, is_id, organisms, split_revision
+from probelib.lm.names import (
+    CHECKPOINTS,
+    PATHS,
+    is_folder,
+    is_gguf,
+    is_id,
+    organisms,
+    split_revision,
+)
 from probelib.paths import PACKAGE
 
 # files of a model that change a number
