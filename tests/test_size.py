@@ -25,7 +25,7 @@ ROOMS = {
     "published": 56,
     "report": 1335,
     "runner": 1540,
-    "zplke": 1445,
+    "zplke": 1447,
 }
 TESTS, BENCH = 13528, 1427
 SENTENCES, ARGUMENTS, WIDE = 6, 10, 33

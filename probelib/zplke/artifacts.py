@@ -166,7 +166,9 @@ def figure3(measured: pd.DataFrame) -> Artifact:
     axis.axhline(level, color="0.4", linewidth=0.8)
     axis.text(frame["shots"].max(), level, "chance", ha="right", va="bottom", fontsize=SMALL)
     axis.set(xlabel="examples", ylabel="accuracy", ylim=(0, None))
-    figure.legend(*axis.get_legend_handles_labels(), **LEGEND | {"ncols": 2})
+    drawn, titles = axis.get_legend_handles_labels()
+    beside = 2 if max(map(len, titles)) < 26 else 1
+    figure.legend(drawn, titles, **LEGEND | {"ncols": beside})
     last = frame.groupby("model")[["mean", "n95"]].last().loc[models]
     fewer = stats.pearson_over_models(last["mean"], last["n95"], list(map(family, models)))
     by = measured.groupby(["model", "fact", "shots"])["correct"].mean().unstack("shots")
