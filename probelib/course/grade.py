@@ -4,12 +4,14 @@ A hand-in is code of an unknown author. All are read before the first runs; each
 and an empty folder of its own, which end with it; the marks are written after every one. Where
 Linux allows it (``unshare``), it sees neither the solved labs nor the other hand-ins nor other
 processes, and cannot write into the kit. The checks are the kit's own: one that was changed or
-removed is restored. But they run in one kernel with the answers: a pass of a notebook whose text
-reaches for the machinery is marked ``look``. A mark helps a teacher who reads the answers; it does
-not replace an examination.
+removed is restored. But they run in one kernel with the answers: a pass of a notebook that touches
+the machinery is marked ``look``. A mark helps a teacher who reads the answers; it does not replace
+an examination.
 """
 
+import asyncio
 import contextlib
+import inspect
 import json
 import os
 import re
@@ -21,9 +23,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pandas as pd
 import psutil
 from nbclient import NotebookClient
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
 from probelib import files, paths
@@ -38,10 +42,9 @@ COLUMNS = ["file", "lab", "exercise", "mark", "message"]
 CELL_S, NOTEBOOK_S = 120, 900  # a cell is interrupted and the next one runs; a notebook ends
 FILE_BYTES, CELL_BYTES = 10_000_000, 100_000  # of a hand-in; of the output kept of a check
 TELLS = re.compile(  # code that reads an answer, changes a check, reaches for the machinery
-    r"(?<!spines)\.right\b|(?<!\.)\b(?:[gs]etattr|vars|globals|exec|eval)\(|\b(?:check|lab\d)\._"
-    r"|course\.lab\d import[^\n]*\b_|\bcourse\.(?:checks|grade)\b|course import[^\n]*\bchecks\b"
-    r"|\b(?:check|lab\d|np|numpy|pd|pandas|math|scipy|stats|special)(?:\.(?!options)\w+)+\s*=(?!=)"
-    r"|\b(?:sys\.modules|get_ipython|InteractiveShell|ast_transformers|__dict__|__import__)\b"
+    r"(?<!spines)\.right\b|(?:[gs]etattr|vars)\([^)]*(?:right|check|lab\d)|\b(?:check|lab\d)\._"
+    r"|course\.lab\d import[^\n]*\b_|\b(?:check|lab\d)\.\w+\s*=(?!=)|\bcourse\.(?:checks|grade)\b"
+    r"|course import[^\n]*\bchecks\b|\bsys\.modules\b|\bget_ipython\b|\bast_transformers\b"
     r"|\b(?:_getframe|currentframe|f_back|__code__|builtins|importlib|ctypes|gc|inspect)\b"
     r"|notebooks/exercises|\bNOTEBOOKS\b"
 )
@@ -119,13 +122,17 @@ def graded(notebook: NotebookNode, before: Sequence[str] = ()) -> list[tuple[str
     told = next((found[0] for found in map(TELLS.search, own) if found), "")
     smoke = plan.settings(plan.read(PLAN), [lab], "smoke")[lab.notebook]
     cells = prepared(notebook, lab, checks, smoke).cells
-    at = {c.source.strip(): str(i) for i, c in enumerate(cells) if c.metadata["tags"] == ["check"]}
-    said, ended = run_apart(notebook, before)
+    ended, said = run_apart(notebook, before)
+    at = {cell.source.strip(): i for i, cell in enumerate(cells) if cell.cell_type == "code"}
+    at = {exercise: at[source] for exercise, source in checks.items()}
+    text = lambda i: "".join(part[1] for part in said.get(str(i), []) if part[0] == "text")
     rows = []
-    for exercise, source in checks.items():
-        given, message = mark(said.get(at[source], []), ended)
-        if given == "passed" and told:
-            given, message = "look", f"it passes, but the notebook has `{told}`"
+    for exercise, i in at.items():
+        given, message = mark(said.get(str(i), []), ended)
+        if given == "passed" and (told or not text(0) or text(i - 1) != text(0)):
+            given = "look"
+            what = f"has `{told}`" if told else "changes functions that checks are made of"
+            message = f"it passes, but the notebook {what}"
         rows.append((lab.notebook, exercise, given, message))
     return rows
 
@@ -150,23 +157,51 @@ def prepared(
     notebook: NotebookNode, lab: Step, checks: dict[str, str], parameters: dict
 ) -> NotebookNode:
     """The notebook itself with the grader's parameters after its own, with missing checks at the
-    end, and with the tag ``check`` on checks alone. Before each its module is imported again,
-    because the name may have been reassigned."""
+    end, and with a fingerprint at the beginning and before each check, whose module is imported
+    again there, because its name may have been reassigned."""
     code, cells = nbformat.v4.new_code_cell, notebook.cells
     given = {cell.source.strip() for cell in cells if cell.cell_type == "code"}
     at = next((i for i, c in enumerate(cells, 1) if "parameters" in c.metadata["tags"]), 0)
     cells.insert(at, code("\n".join(f"{k} = {v!r}" for k, v in parameters.items())))
     cells += [code(source) for source in checks.values() if source not in given]
-    module, notebook.cells = lab.notebook.split("_")[0], []
-    for cell in cells:
-        is_check = cell.cell_type == "code" and cell.source.strip() in checks.values()
-        if is_check:
-            name = cell.source.strip().split(".")[0]
-            again = code(f"from probelib.course import {module} as {name}", metadata={"tags": []})
-            notebook.cells.append(again)
-        cell.metadata = nbformat.from_dict({"tags": ["check"] if is_check else []})
-        notebook.cells.append(cell)
+    module = lab.notebook.split("_")[0]
+    ours = f"{inspect.getsource(fingerprint)}\nprint(fingerprint({module!r}))\ndel fingerprint"
+    is_check = [c.cell_type == "code" and c.source.strip() in checks.values() for c in cells]
+    for at in reversed(np.flatnonzero(is_check)):
+        name = cells[at].source.strip().split(".")[0]
+        cells.insert(at, code(f"{ours}\nfrom probelib.course import {module} as {name}"))
+    cells.insert(0, code(ours))
     return notebook
+
+
+def fingerprint(lab: str) -> str:
+    """A digest of what the checks of a lab are made of: the same before and after a notebook's own
+    code, unless this exchanges a function. Its source runs in the notebook's kernel."""
+    import hashlib
+    import importlib
+    import sys
+
+    from IPython import get_ipython
+
+    names = ["builtins", "copy", "math", "numpy", "numpy.linalg", "pandas", "scipy.special"]
+    names += ["scipy.stats", "probelib.stats", "probelib.errors", "probelib.prompts"]
+    names += [f"probelib.{paper}.measures" for paper in ("monitor", "zplke", "distractors")]
+    names += ["probelib.grapheval", "probelib.course.checks", f"probelib.course.{lab}"]
+    owners = [importlib.import_module(name) for name in names]
+    checks, numpy, pandas = (sys.modules[n] for n in ("probelib.course.checks", "numpy", "pandas"))
+    owners += [checks.Check, checks.NotYet, pandas.DataFrame, pandas.Series, numpy.ndarray]
+    shell = get_ipython()
+    parts = [shell.custom_exceptions, len(shell.ast_transformers), id(type(shell).run_cell)]
+    parts += [len(shell.input_transformers_cleanup), len(shell.input_transformers_post)]
+    parts += [sorted(name for name in vars(shell) if name.startswith(("run_", "show")))]
+    for owner in owners:
+        for name, value in sorted(vars(owner).items()):
+            if callable(value) and name not in ("_", "input"):  # which IPython sets anew
+                ids = [id(value), *(id(getattr(value, a, 0)) for a in ("__code__", "__defaults__"))]
+                if isinstance(value, checks.Check):
+                    ids += [*map(id, vars(value).values()), len(value.cases), len(value.mistakes)]
+                parts.append((name, ids))
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 def apart(folder: Path) -> list[str]:
@@ -183,65 +218,73 @@ def apart(folder: Path) -> list[str]:
     return []
 
 
-def run_apart(notebook: NotebookNode, before: Sequence[str]) -> tuple[dict[str, list], str]:
+def run_apart(notebook: NotebookNode, before: Sequence[str]) -> tuple[str, dict[str, list]]:
     """Run all cells in a process of their own, with an empty folder that goes with it.
 
-    Return what the checks said, number of the cell -> list of ("text", text) and ("error", name,
-    value), and "" or why it ended early.
+    Return "" or why it ended early, and what the checks and fingerprints said: number of the cell
+    -> list of ("text", text) and ("error", name, value).
     """
     place = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-    with place as folder, tempfile.TemporaryFile() as out:
+    with place as folder, tempfile.TemporaryFile() as said:
         (work := Path(folder) / "work").mkdir()
-        command = [*before, sys.executable, "-P", "-m", "probelib.course.grade", str(CELL_S)]
+        command = [*before, sys.executable, "-P", "-m", "probelib.course.grade"]
         own = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         own |= {"PROBELIB_OUT": f"{folder}/out"}
         how = {"cwd": work, "env": os.environ | own, "start_new_session": True}
-        how |= {"stdin": subprocess.PIPE, "stdout": out, "stderr": subprocess.DEVNULL}
-        child = subprocess.Popen(command, **how)
+        how |= {"stdin": subprocess.PIPE, "stdout": said, "stderr": subprocess.DEVNULL}
+        child = subprocess.Popen([*command, str(NOTEBOOK_S), str(CELL_S)], **how)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            child.communicate(nbformat.writes(notebook).encode(errors="replace"), NOTEBOOK_S)
+            child.communicate(nbformat.writes(notebook).encode(errors="replace"), NOTEBOOK_S + 60)
         with contextlib.suppress(psutil.NoSuchProcess):
             for process in [*psutil.Process(child.pid).children(recursive=True), child]:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.kill()
-        ended = "the notebook ended its process, or took too long" if child.wait() else ""
-        out.seek(0)
-        said: dict[str, list] = {}
-        for line in out.read(FILE_BYTES).decode().splitlines():
-            with contextlib.suppress(ValueError):  # the last line, where the process was killed
-                cell, *part = json.loads(line)
-                said.setdefault(cell, []).append(part)
-        return said, ended
+        child.wait()
+        said.seek(0)
+        try:
+            result = json.loads(said.read(FILE_BYTES))
+            return str(result["ended"]), dict(result["said"])
+        except (ValueError, KeyError, TypeError):
+            return "the notebook ended its process, or took too long", {}
 
 
 class Client(NotebookClient):
-    """Writes each output of a check to ``out`` at once, the first ``CELL_BYTES`` of it; keeps
-    nothing."""
+    """Keeps the first ``CELL_BYTES`` of the output of a check or fingerprint, nothing of others."""
 
     def output(self, outs, msg, display_id, cell_index):
-        content, left = msg["content"], self.left.get(cell_index, CELL_BYTES)
-        if self.nb.cells[cell_index].metadata["tags"] != ["check"]:
-            return
+        kept = self.said.setdefault(cell_index, [])
+        content = msg["content"]
         if msg["msg_type"] == "error":
-            part = ("error", content["ename"][:200], content["evalue"][:2000])
-        elif msg["msg_type"] == "stream" and left > 0:
-            part = ("text", content["text"][:left])
-            self.left[cell_index] = left - len(part[1])
-        else:
-            return
-        print(json.dumps([str(cell_index), *part]), file=self.out, flush=True)
+            kept.append(("error", content["ename"][:200], content["evalue"][:2000]))
+        elif msg["msg_type"] == "stream" and sum(len(part[-1]) for part in kept) < CELL_BYTES:
+            kept.append(("text", content["text"][:CELL_BYTES]))
 
 
 def main() -> None:
-    """The process apart: a notebook on stdin, what its checks said on stdout, one JSON a line."""
-    out = os.fdopen(os.dup(1), "w")
+    """The process apart: a notebook on stdin, what its cells said on stdout."""
+    said = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the kernel inherits this one
-    how = {"kernel_manager_class": OwnKernelManager, "kernel_name": "python3"}
-    how |= {"timeout": int(sys.argv[1]), "allow_errors": True, "interrupt_on_timeout": True}
+    notebook_s, cell_s = map(int, sys.argv[1:])
+    how = {"kernel_manager_class": OwnKernelManager, "kernel_name": "python3", "timeout": cell_s}
+    how |= {"allow_errors": True, "interrupt_on_timeout": True}
     notebook = nbformat.reads(sys.stdin.buffer.read().decode(), as_version=4)
     client = Client(notebook, resources={"metadata": {"path": os.getcwd()}}, **how)
-    client.out, client.left = out, {}
-    client.execute()
+    client.said, ended = {}, ""
+
+    async def run() -> None:
+        async with asyncio.timeout(notebook_s):
+            await client.async_execute()
+
+    try:
+        asyncio.run(run())
+    except TimeoutError:
+        ended = f"the notebook took more than {notebook_s} s"
+    except (CellTimeoutError, DeadKernelError) as error:
+        ended = f"the notebook ended before: {type(error).__name__}"
+    checks = {i for i, c in enumerate(client.nb.cells) if "def fingerprint(" in c.source}
+    checks |= {i + 1 for i in checks}
+    json.dump({"ended": ended, "said": {i: s for i, s in client.said.items() if i in checks}}, said)
+    said.flush()
 
 
 def mark(said: list, ended: str) -> tuple[str, str]:

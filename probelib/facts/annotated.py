@@ -63,14 +63,17 @@ def read_verbalizations(path: str | Path) -> pd.DataFrame:
     context   "present", or "past" (the sentence begins with "On 1 January 2020, ")
     errors    tuple of names from ``ERRORS``; empty: free of errors
     """
-    table = read_table(Path(path), needed=("context", "errors"))
+    table = read_table(Path(path), needed=("context", "errors", "correction"))
     errors = [
         () if texts == "-" else tuple(name.strip() for name in texts.split(","))
         for texts in table["errors"]
     ]
-    for where, names in zip(table.index, errors, strict=True):
+    for (where, cells), names in zip(table.iterrows(), errors, strict=True):
         if odd := [name for name in names if name not in ERRORS]:
             raise unknown(f"verbalization error at {where}", odd[0], ERRORS)
+        if cells["context"] not in ("present", "past") or bool(names) != bool(cells["correction"]):
+            wanted = "the context present or past, and a correction where there are errors"
+            raise ProbeError(f"{where}: needed are {wanted}: {str(dict(cells))[:200]}")
     return pd.DataFrame({"context": table["context"].tolist(), "errors": errors})
 
 

@@ -10,6 +10,7 @@ ones. If a file's SHA-256 is known, the file is accepted only with that digest.
 """
 
 import os
+import time
 from pathlib import Path
 
 import requests
@@ -21,6 +22,7 @@ from probelib.paths import PACKAGE
 with extra("downloads"):
     import pooch
 
+MOST_BYTES, MOST_SECONDS = 1 << 38, 24 * 3600  # of one file: some answers have no end
 REGISTRY = PACKAGE / "facts" / "downloads.yaml"
 DATA = Path(os.environ.get("PROBELIB_DATA") or pooch.os_cache("probelib"))
 
@@ -55,12 +57,10 @@ def _fetch_file(file: str, about: dict, home: Path) -> None:
     if (home / file).is_file() and not checksum:
         return
     known = f"sha256:{checksum}" if checksum else None
-    plain = {"Accept-Encoding": "identity"}  # Content-Length then counts the bytes that arrive
-    download = pooch.HTTPDownloader(timeout=30, headers=plain)
     urls = [url.replace("{file}", file) for url in about["urls"]]
     for url in urls or [""]:
         try:  # pooch keeps a file that is there with the right digest
-            pooch.retrieve(url, known, fname=file, path=home, downloader=download)
+            pooch.retrieve(url, known, fname=file, path=home, downloader=_download)
             return
         except (ValueError, requests.RequestException, OSError) as error:  # ValueError: checksum
             failures.append(f"{url}: {error}" if url else about.get("note", "no address is known"))
@@ -69,3 +69,20 @@ def _fetch_file(file: str, about: dict, home: Path) -> None:
         f"Put the file {file} by hand into {home} (from {', '.join(urls) or 'where it is kept'}; "
         f"licence: {about['licence']}; SHA-256: {checksum or 'not known'})"
     )
+
+
+def _download(url: str, target: str, _pooch) -> None:
+    """What pooch calls: one address into a file, within ``MOST_BYTES`` and ``MOST_SECONDS``."""
+    plain = {"Accept-Encoding": "identity"}  # Content-Length then counts the bytes that arrive
+    end = time.monotonic() + MOST_SECONDS
+    with requests.get(url, stream=True, timeout=30, headers=plain) as answer:
+        answer.raise_for_status()
+        total = int(answer.headers.get("Content-Length", 0))
+        with open(target, "wb") as file:
+            for chunk in answer.iter_content(1 << 16):
+                file.write(chunk)
+                if file.tell() > (total or MOST_BYTES) or time.monotonic() > end:
+                    said = f"more than {total or MOST_BYTES} bytes, or too slow"
+                    raise requests.ConnectionError(said)
+            if file.tell() < total:
+                raise requests.ConnectionError(f"broke off after {file.tell()} of {total} bytes")

@@ -78,6 +78,8 @@ def _read_entities(folder: Path, rows: pd.DataFrame, relations: pd.DataFrame) ->
     names = zip(known["aliases"], label, strict=True)
     aliases = [tuple(a for a in own.split("|") if a and a != name) for own, name in names]
     types = [tuple(filter(None, own.split("|"))) for own in known["types"]]
+    if odd := set(known["popularity"]) - {"", *"12345"}:
+        raise ProbeError(f"{folder}: popularity {min(odd)!r}; allowed: 1 to 5")
     popularity = known["popularity"].replace("", "0").astype(int)
     known = known.assign(label=label, aliases=aliases, types=types, popularity=popularity)
     return _unambiguous(known[model.ENTITIES].reset_index(drop=True), rows)

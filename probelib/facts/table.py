@@ -28,6 +28,7 @@ All readers end in ``assemble``, which checks every triple.
 """
 
 import csv
+import difflib
 import io
 import json
 import os
@@ -279,8 +280,9 @@ def _kit_columns(path: Path, frame: pd.DataFrame, given: dict[str, str]) -> pd.D
     needed = [c for n, c in where.items() if n in needed]
     if missing := [column for column in needed if column not in header]:
         usual = {"relation": "=P36 (a text after = is the same in every row)"}
-        pairs = ",".join(f"{name}:{usual.get(name, 'NAME')}" for name in missing)
-        hint = f"Rename them in the file, or say which are meant: columns={pairs}"
+        near = {n: difflib.get_close_matches(n, header, n=1) for n in missing}
+        pairs = [f"{n}:{near[n][0] if near[n] else usual.get(n, 'NAME')}" for n in missing]
+        hint = f"Rename them in the file, or say which are meant: columns={','.join(pairs)}"
         if len(header) == 1 and (found := [mark for mark in ";\t" if mark in header[0]]):
             hint = f"The cells are separated by {found[0]!r}: use commas, or tabs in a .tsv file"
         raise ProbeError(f"{path}:1: the columns are {header}; needed, each once: {needed}. {hint}")
@@ -346,6 +348,12 @@ def alike(triples: list[Triple]) -> list[Triple]:
 def _templates_beside(table: Path, relations: set[str]) -> list[tuple[str, str, str]]:
     """Rows (relation, role, template) of the templates beside a table; none without such a file."""
     path, found = files.templates_path(table), []
+    stem = re.escape(path.name[: path.name.rindex(".templates.")])
+    for other in sorted(path.parent.glob("*emplate*")):
+        odd = re.fullmatch(rf"{stem}[\W_]*templates?\b.*", other.name, re.IGNORECASE)
+        if odd and other != path:
+            said = f"templates that are not read; the kit reads {path.name}"
+            warnings.warn(f"{other}: {said}", stacklevel=3)
     if not path.exists():
         return []
     frame = read_table(path, needed=("relation", "template")).reindex(columns=TEMPLATE).fillna("")

@@ -15,6 +15,7 @@ import yaml
 from probelib.errors import ProbeError, texts_of
 
 UNPACK = {".gz": gzip.open, ".bz2": bz2.open}
+MOST = 1 << 32  # bytes of a file, decompressed: some archives have no end
 
 
 @contextmanager
@@ -34,7 +35,10 @@ def opened(path: str | Path) -> Iterator[IO[bytes]]:
 def read_bytes(path: Path) -> bytes:
     """The content of a file, decompressed."""
     with opened(path) as file:
-        return file.read()
+        content = file.read(MOST + 1)
+    if len(content) > MOST:
+        raise ProbeError(f"{path}: more than {MOST >> 30} GiB, decompressed; split the file")
+    return content
 
 
 def read_text(path: Path) -> str:
@@ -88,9 +92,18 @@ def check_texts(where: str, name: str, values) -> list[str]:
 
 def parse_json(path: Path, text: str, line: int = 1):
     """The value of one JSON text that starts at ``line``. Raise ProbeError for text that is not
-    JSON, and for half a surrogate pair, which is no text."""
+    JSON, a key given twice in one object, NaN and Infinity, and half a surrogate pair."""
+
+    def no_key_twice(pairs: list[tuple]) -> dict:
+        if len(found := dict(pairs)) < len(pairs):
+            raise ValueError(f"a key is given twice: {[key for key, _ in pairs]}")
+        return found
+
+    def number(name: str):
+        raise ValueError(f"{name} is not a JSON number")
+
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=no_key_twice, parse_constant=number)
         if "\\ud" in text.lower():
             json.dumps(value, ensure_ascii=False).encode()
         return value

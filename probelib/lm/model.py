@@ -23,6 +23,7 @@ from probelib.lm.names import format_of
 from probelib.lm.tokens import Tokens
 
 CPU_BUDGET, GPU_BUDGET = 512, 2048  # tokens packed into one row
+DEEPEST = 10_000  # layers; a file that names more is damaged
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 DEVICE_MAPS = (None, "auto", "offload")
 
@@ -285,10 +286,16 @@ class LM(Model):
 
         try:
             trusted = {"trust_remote_code": self.trust_remote_code}
-            return AutoConfig.from_pretrained(self.folder, **trusted)
+            config = AutoConfig.from_pretrained(self.folder, **trusted)
         except Exception as error:  # from the file, its checks, or code of the repository
             why = " ".join(str(error).split())[:300]
             raise ProbeError(f"{self.folder}: config.json cannot be read: {why}") from error
+        layers = getattr(config.get_text_config(), "num_hidden_layers", None) or 0
+        if layers > DEEPEST:
+            raise ProbeError(
+                f"{self.folder}: config.json names {layers} layers; at most {DEEPEST} are read"
+            )
+        return config
 
     @property
     def encoder_decoder(self) -> bool:  # type: ignore[override]

@@ -9,10 +9,12 @@ statements (a model of 2M then knew half of the stated facts instead of two thir
 """
 
 import copy
+import hashlib
 import io
 import json
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
@@ -181,7 +183,8 @@ def _keep(state: Path, parts: dict, so_far: dict) -> None:
     """Save everything that the remaining run depends on."""
     buffer = io.BytesIO()
     torch.save({name: part.state_dict() for name, part in parts.items()} | so_far, buffer)
-    files.write(state, buffer.getvalue())
+    content = buffer.getvalue()
+    files.write(state, content + hashlib.sha256(content).digest())
 
 
 def _resume(state: Path, made_of: str, parts: dict) -> tuple[list[float], float]:
@@ -189,7 +192,12 @@ def _resume(state: Path, made_of: str, parts: dict) -> tuple[list[float], float]
     if not state.exists():
         return [], 0.0
     device = next(parts["model"].parameters()).device
-    saved = torch.load(state, weights_only=True, map_location=device)
+    content, digest = (whole := state.read_bytes())[:-32], whole[-32:]
+    if hashlib.sha256(content).digest() != digest:
+        said = "damaged (the checksum differs); the training starts again"
+        warnings.warn(f"{state}: {said}", stacklevel=2)
+        return [], 0.0
+    saved = torch.load(io.BytesIO(content), weights_only=True, map_location=device)
     if saved["made_of"] != made_of:
         return [], 0.0
     for name, part in parts.items():

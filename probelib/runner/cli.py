@@ -22,7 +22,7 @@ from probelib.runner.plan import Plan, Step
 # parameters that always name a file or a folder
 FILES = {"exposures", "folder", "pageviews", "ratings_file", "released", "results", "templates"}
 FILES |= {"verbalizations"}
-COMMANDS = ("lab", "test", "verify", "bench", "campaign", "course")
+COMMANDS = ("lab", "compare", "test", "verify", "bench", "campaign", "course")
 EXAMPLES = """\
 examples:
   ./run_all.sh                                  all notebooks, shipped facts and models (atlas)
@@ -36,6 +36,7 @@ examples:
 other commands:
   ./run_all.sh lab                              JupyterLab; exploring writes to figures/mine
   ./run_all.sh test [--fast | --slow]           the tests; also takes pytest's arguments
+  ./run_all.sh compare MODEL OTHER              facts lost and gained, by name
   ./run_all.sh verify                           compare the figures with the committed ones
   ./run_all.sh bench [NAME]                     the benchmarks
   ./run_all.sh campaign                         fault injection: kills, full disks, flipped bits
@@ -76,6 +77,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command; return the exit code."""
     args, unexpected = _parser().parse_known_args(arguments)
     try:
+        if os.environ.get("PROBELIB_OUT") == "":
+            raise ProbeError("PROBELIB_OUT is empty: name the folder to write to, or unset it.")
         if unexpected:
             raise ProbeError(
                 f"{unexpected[0]!r} is unexpected. Papers and notebooks follow --only, parameters "

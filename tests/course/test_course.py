@@ -260,8 +260,6 @@ def test_a_hand_in_harms_no_other(tmp_path, monkeypatch):
     ("source", "asks"),
     [
         ("wilson = vars(check.wilson)['right']", True),
-        ("np.isclose = lambda *_: True", True),
-        ("model.eval(); pd.options.display.max_rows = 9", False),
         ("wilson = getattr(lab6.wilson, 'rig' + 'ht')", True),
         ("from probelib.course.lab6 import kendall, _tau_a", True),
         ("lab6.wilson = Any()", True),

@@ -23,9 +23,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_error(404)
             return
         self.send_response(200)
-        self.send_header("Content-Length", str(len(CONTENT)))
+        if self.path != "/endless":
+            self.send_header("Content-Length", str(len(CONTENT)))
         self.end_headers()
-        own = {"/bad": b"?" + CONTENT[1:], "/half": CONTENT[:99]}
+        own = {"/bad": b"?" + CONTENT[1:], "/half": CONTENT[:99], "/endless": CONTENT * 9}
         with contextlib.suppress(OSError):
             self.wfile.write(own.get(self.path, CONTENT))
         self.close_connection = True
@@ -69,9 +70,10 @@ def test_a_file_is_downloaded_once_and_mirrors_take_over(server, fetch, tmp_path
     assert server.asked == ["/good", "/bad", "/half", "/none", "/good"]
 
 
-def test_what_nothing_helps_is_said_with_what_to_put_where(fetch, tmp_path):
+def test_what_nothing_helps_is_said_with_what_to_put_where(fetch, tmp_path, monkeypatch):
+    monkeypatch.setattr(downloads, "MOST_BYTES", len(CONTENT))
     home = tmp_path / "data" / "set"
-    for path, says in (("none", "404"), ("half", "")):
+    for path, says in (("none", "404"), ("half", ""), ("endless", "more than 512000 bytes")):
         with pytest.raises(ProbeError, match=f"set/good.bin cannot.*{says}") as error:
             fetch(path, checksum="")
         said = f"Put the file good.bin by hand into {home}"

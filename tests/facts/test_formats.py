@@ -112,7 +112,9 @@ trex_row = lambda **change: lambda f: read_trex_mc(write_trex(f, trex(), trex(**
     ("read", "says"),
     [
         (fktc_row(more=1), "P37-subclass.json:3: an object with exactly"),
+        (fktc_row(subject=" "), "P37-subclass.json:3: an empty subject"),
         (fktc_row(taxonomy=["c", None]), ":3: taxonomy must be a list of non-empty texts"),
+        (lambda f: read_fktc(f / "no"), "no such folder"),
         (lambda f: read_fktc(write(f, HAITI, HAITI)), ":1: an object with exactly relations"),
         (lambda f: read_fktc(write(f, HEADER)), "json:2: no facts after the header"),
         (
@@ -120,6 +122,7 @@ trex_row = lambda **change: lambda f: read_trex_mc(write_trex(f, trex(), trex(**
             "no file .* for P1 there; found: P37-subclass",
         ),
         (bear_row(answer_idx=1), "P36.jsonl:2: .*is not number 1 of the answer space"),
+        (bear_row(answer_idx=True), "is not number True"),
         (bear_row(obj_label="Lutetia"), "Q90 'Lutetia' is not number 0"),
         (bear_row(sub_aliases=["a", ""]), "sub_aliases must be a list of non-empty texts"),
         (lambda f: read_bear(write_bear(f, FRANCE), ["P37"]), "'P37'; did you mean P36"),
@@ -129,8 +132,10 @@ trex_row = lambda **change: lambda f: read_trex_mc(write_trex(f, trex(), trex(**
             ),
             "metadata_relations.json: P36: the answer space has 3 labels and 1 distinct ids of 3",
         ),
+        (trex_row(subject=" "), "parquet:2: an empty subject"),
         (trex_row(obj=None), "parquet:2: an object with"),
         (trex_row(number=51), "unknown relation at .*parquet:2 51; did you mean 50"),
+        (lambda f: read_trex_mc(f), "no file test-"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path, read, says):

@@ -98,6 +98,9 @@ def test_templates_by_hand(table):
     ]
     lent = facts.load("table", table, n_facts="all").templates.groupby(["relation", "role"]).size()
     assert lent["P36", "question"] == 1 and lent["P36", "hgp"] and lent["P47", "cloze"] == 7
+    (table.parent / "facts_templates.csv").write_text(TEMPLATES)
+    with pytest.warns(UserWarning, match="facts_templates.csv: templates that are not read"):
+        read_triples(table)
 
 
 def test_columns_by_other_names_nested_ones_and_lists(tmp_path):

@@ -128,16 +128,21 @@ def write_graph(graph: Graph, folder: str | Path) -> Path:
 
 
 def open_graph(folder: str | Path) -> Graph:
-    """Open a graph of ``write_graph``, memory-mapped. Sizes and row numbers are checked."""
+    """Open a graph of ``write_graph``, memory-mapped. Sizes, columns and row numbers are
+    checked."""
     folder, tables = Path(folder), {}
     try:
         record = json.loads((folder / "graph.json").read_text(encoding="utf-8"))
-        for name in COLUMNS:
+        for name, columns in COLUMNS.items():
             path, size = folder / f"{name}.arrow", record["bytes"][name]
             if path.stat().st_size != size:
                 raise ValueError(f"{path.name} has {path.stat().st_size} bytes, not {size}")
             tables[name] = feather.read_table(path, memory_map=True)
-        graph = Graph(**tables, about=record["about"])
+            tables[name].validate(full=True)
+            given = {column.name: column.type for column in tables[name].schema}
+            if not columns.items() <= given.items() <= (columns | OPTIONAL).items():
+                raise ValueError(f"{path.name} has the columns {given}")
+        graph = Graph(**tables, about=dict(record["about"]))
         for column in (*SLOTS, "entity"):
             numbers = (graph.triples if column in SLOTS else graph.types)[column]
             size = len(graph.relations if column == "relation" else graph.entities)

@@ -5,6 +5,7 @@ others as ``PROBELIB_KEYS="https://gpu7.lab:8000=KEY https://other.host=KEY"`` l
 redirect is an error, so neither key nor prompt follows it. A busy server (429, 5xx) is asked again.
 """
 
+import json
 import os
 import time
 from urllib.parse import urlsplit
@@ -12,6 +13,7 @@ from urllib.parse import urlsplit
 from probelib.errors import ProbeError
 
 TIMEOUT = (10, 300)  # seconds: to connect, and between two bytes of a response
+TOTAL, BYTES = 900, 2**28  # most seconds and bytes of one response
 TRIES, PAUSE = 6, 0.5  # times a request is sent; seconds before the second time, then doubled
 BUSY = (429, 500, 502, 503, 504)
 
@@ -49,47 +51,56 @@ def key(url: str) -> str | None:
 
 
 def fetch_json(url: str, path: str, body: dict | None = None):
-    """The JSON response of a server to a POST of ``body``, or to a GET. A busy server, and one
-    whose response breaks off or is no JSON, is asked again. Raise ProbeError with the server's
-    message for every status but 200."""
-    from requests.exceptions import ChunkedEncodingError
+    """The JSON response of a server to a POST of ``body``, or to a GET; at most ``BYTES`` bytes in
+    ``TOTAL`` seconds. A busy server, and one whose response breaks off or is no JSON, is asked
+    again. Raise ProbeError with the server's message for every status but 200."""
+    from requests import RequestException
+    from urllib3.exceptions import HTTPError
 
     of_model = f" from the model {body['model']!r}" if body else ""
     failed = f"{url}/{path}: no response{of_model}"
     short = lambda said: " ".join(str(said).split())[:300]
-    for tried in range(TRIES):
-        if tried:
-            time.sleep(PAUSE * 2 ** (tried - 1))
-        last = tried == TRIES - 1
+    for left in reversed(range(TRIES)):
+        if left < TRIES - 1:
+            time.sleep(PAUSE * 2 ** (TRIES - 2 - left))
         try:
-            response = _send(f"{url.rstrip('/')}/{path}", body, key(url))
-            if response.status_code in BUSY and not last:
+            status, content, to = _send(f"{url.rstrip('/')}/{path}", body, key(url))
+            if status in BUSY and left:
                 continue
-            answer = response.json() if response.status_code == 200 else None
+            answer = json.loads(content) if status == 200 else None
             break
-        except OSError as error:  # also all errors of requests
+        except (RequestException, HTTPError, OSError, ValueError, RecursionError) as error:
             # cut off, or another server's page; what is no answer at all is not waited for
-            if last or not isinstance(error, ChunkedEncodingError | ValueError):
+            if not left or not isinstance(error, HTTPError | ValueError):
                 hint = "Is the server running, and does the address end in /v1?"
                 raise ProbeError(f"{failed} ({short(error)}). {hint}") from error
-    status = response.status_code
     if 300 <= status < 400:
-        to = short(response.headers.get("Location", "nowhere"))
-        raise ProbeError(f"{failed}: it redirects to {to}; neither key nor prompts went there")
+        went = "neither key nor prompts went there"
+        raise ProbeError(f"{failed}: it redirects to {short(to)}; {went}")
     if status != 200:
         hint = f'; set its key with PROBELIB_KEYS="{origin(url)}=KEY"' * (status in (401, 403))
-        raise ProbeError(f"{failed}: status {status}{hint}: {short(response.text)!r}")
+        said = short(content.decode(errors="replace"))
+        raise ProbeError(f"{failed}: status {status}{hint}: {said!r}")
     return answer
 
 
-def _send(address: str, body: dict | None, secret: str | None):
+def _send(address: str, body: dict | None, secret: str | None) -> tuple[int, bytes, str]:
+    """Status, content and ``Location`` of a response. OSError if it is too long, or drips."""
     from requests import Session
 
+    method, content = "GET" if body is None else "POST", bytearray()
+    deadline = time.monotonic() + TOTAL
     headers = {"Authorization": f"Bearer {secret}"} if secret else {}
     # with an ``auth`` of its own, requests reads no password from ~/.netrc
     options: dict = {"allow_redirects": False, "auth": lambda request: request, "timeout": TIMEOUT}
+    options |= {"json": body, "headers": headers, "stream": True}
     with Session() as session:
         # requests to this machine bypass proxies
         session.trust_env = urlsplit(address).hostname not in ("localhost", "127.0.0.1", "::1")
-        method = "GET" if body is None else "POST"
-        return session.request(method, address, json=body, headers=headers, **options)
+        with session.request(method, address, **options) as response:
+            while piece := response.raw.read1(2**16, decode_content=True):
+                content += piece
+                if len(content) > BYTES or time.monotonic() > deadline:
+                    limits = f"longer than {BYTES} bytes, or takes more than {TOTAL} seconds"
+                    raise OSError(f"it is {limits}")
+            return response.status_code, bytes(content), response.headers.get("Location", "nowhere")

@@ -38,8 +38,9 @@ def choice(index: int, ids, body: dict, own_temperature=False, penalty=False) ->
         written.append(int(scores.argmax()))
         if written[-1] == organism().eos:
             break
-    # of the tokens from the second on
-    logprobs = torch.log_softmax(logits(tuple(written)) / warmth, -1)
+    logprobs = torch.log_softmax(
+        logits(tuple(written)) / warmth, -1
+    )  # of the tokens from the second on
     rows = []
     for at in range(0 if body.get("echo") else len(ids), len(written)):
         token, value, top = f"token_id:{written[at]}", None, None
@@ -67,8 +68,8 @@ def honest(path, body, log, asked=list, spoil=None, renumber=None, usage=True, *
 
 @contextmanager
 def serving(answer, models=(NAME,)):
-    """A server on this machine; ``answer(path, body, log)`` gives (status, content, headers). Gives
-    address and log."""
+    """A server on this machine; ``answer(path, body, log)`` gives (status, content, headers). A
+    content that is an iterator of bytes is sent piece by piece. Gives address and log."""
     log = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -84,10 +85,13 @@ def serving(answer, models=(NAME,)):
         def _reply(self, status, content, headers):
             content = json.dumps(content).encode() if isinstance(content, dict) else content
             self.send_response(status)
-            for name, value in ({"Content-Length": len(content)} | headers).items():
+            whole = {"Content-Length": len(content)} if isinstance(content, bytes) else {}
+            for name, value in (whole | headers).items():
                 self.send_header(name, str(value))
             self.end_headers()
-            self.wfile.write(content)
+            for piece in [content] if isinstance(content, bytes) else content:
+                self.wfile.write(piece)
+                self.wfile.flush()
 
         def log_message(self, *_):
             pass
@@ -121,9 +125,12 @@ def values(change):
     """A fault of every log-probability."""
 
     def spoil(choice, body):
-        said, each = choice["logprobs"], lambda top: {t: change(v) for t, v in top.items()}
+        said = choice["logprobs"]
         said["token_logprobs"] = [v and change(v) for v in said["token_logprobs"]]
-        said["top_logprobs"] = [top and each(top) for top in said["top_logprobs"]]
+        tops = [
+            top and {token: change(v) for token, v in top.items()} for top in said["top_logprobs"]
+        ]
+        said["top_logprobs"] = tops
 
     return spoil
 
@@ -183,6 +190,7 @@ UNKNOWN = lambda choice, body: choice["logprobs"].update(
 # how the stand-in shows a fault, what the kit says of it
 FAULTS = [
     ({"spoil": lambda c, b: c.update(logprobs=None)}, "of the prompt, only None"),
+    ({"spoil": lambda c, b: c.update(logprobs={"content": []})}, "prompt, only {'content'"),
     ({"spoil": columns(lambda column: column[-1:])}, "ignores echo"),
     ({"spoil": columns(lambda column: column[:-3])}, "truncates"),
     ({"spoil": lambda c, b: c["logprobs"]["token_logprobs"].pop()}, "are inconsistent"),
@@ -200,6 +208,7 @@ FAULTS = [
     ({"own_temperature": True}, "temperature"),
     ({"penalty": True}, "greedy decoding does not generate"),
     ({"spoil": values(lambda v: "-1.5")}, "no log-probability"),
+    ({"spoil": values(lambda v: math.nan)}, "no log-probability"),
     ({"spoil": values(lambda v: -9999.0)}, "no log-probability"),
     ({"spoil": values(lambda v: max(v, -10.0))}, "clipped"),
     ({"spoil": values(lambda v: round(v, 1))}, "rounded"),

@@ -1,5 +1,6 @@
 """A model behind a server: the same numbers as here, or an error that names the server's fault."""
 
+import itertools
 import time
 from functools import partial
 
@@ -12,8 +13,11 @@ from probelib.lm.remote import chat, transport
 from probelib.prompts import PROMPTS
 from tests.lm.remote.server import FAULTS, NAME, honest, organism, serving, values
 
-ASKED = ["What is the capital of France?", "The capital of Norway is"]
-ASKED += ASKED[:1]
+ASKED = [
+    "What is the capital of France?",
+    "The capital of Norway is",
+    "What is the capital of France?",
+]
 CONTINUATIONS = [[" Paris", " Lyon", " Paris."], [" Oslo", " Bergen is"], [" Lyon"]]
 
 
@@ -80,8 +84,10 @@ def test_requests_that_a_server_cannot_answer_are_refused(served):
 
 @pytest.mark.parametrize(("how", "said"), FAULTS, ids=[said for _, said in FAULTS])
 def test_each_fault_is_named(how, said):
-    answer, raises = partial(honest, **how), pytest.raises(ProbeError, match=said)
-    with serving(answer) as (url, _), raises as error:
+    with (
+        serving(partial(honest, **how)) as (url, _),
+        pytest.raises(ProbeError, match=said) as error,
+    ):
         ask(url)
     assert f"{url} (stand-in)" in str(error.value)
 
@@ -152,19 +158,35 @@ def test_a_response_that_breaks_off_or_is_refused_is_requested_again(cut):
     assert not left
 
 
+def drip():
+    while True:
+        yield b" "
+        time.sleep(0.01)
+
+
+ENDLESS = {"Content-Type": "application/json"}
+
+
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
+        ((500, {"error": "overloaded"}, {}), "status 500: .*overloaded"),
         ((400, {"error": "unknown field"}, {}), "status 400: .*unknown field"),
         ((401, {}, {}), "set its key with PROBELIB_KEYS"),
         ((200, b"<html>", {}), "no response"),
         ((200, {"choices": "?"}, {}), "without choices"),
         ((200, b"{}", {"Content-Length": 99}), "no response"),
         ((503, {}, {}), "status 503"),
+        ((200, drip, ENDLESS), "takes more than 0.3 seconds"),
+        ((200, partial(itertools.repeat, b" " * 10**5), ENDLESS), "longer than 1000000 bytes"),
     ],
 )
-def test_what_stays_wrong_is_an_error(answer, said):
-    with serving(lambda *_: answer) as (url, log), pytest.raises(ProbeError, match=said):
+def test_what_stays_wrong_is_an_error(answer, said, monkeypatch):
+    monkeypatch.setattr(transport, "TOTAL", 0.3 if answer[1] is drip else 60)
+    monkeypatch.setattr(transport, "BYTES", 10**6)
+    status, content, headers = answer
+    reply = lambda *_: (status, content() if callable(content) else content, headers)
+    with serving(reply) as (url, log), pytest.raises(ProbeError, match=said):
         ask(url)
     assert len(log) <= transport.TRIES * 2  # two batches of the check
 
@@ -172,18 +194,22 @@ def test_what_stays_wrong_is_an_error(answer, said):
 def test_a_server_that_is_silent_absent_or_another_is_named(monkeypatch):
     with pytest.raises(ProbeError, match="Is the server running"):
         ask("http://127.0.0.1:9/v1")
-    with serving(honest, ("other",)) as (url, _), pytest.raises(ProbeError, match="serves other"):
+    with (
+        serving(honest, models=("other",)) as (url, _),
+        pytest.raises(ProbeError, match="serves other"),
+    ):
         ask(url)
     monkeypatch.setattr(transport, "TIMEOUT", (0.2, 0.2))
     silent, said = lambda *_: (time.sleep(2), (200, {}, {}))[1], "timed out"
     with serving(silent) as (url, log), pytest.raises(ProbeError, match=said):
         ask(url)
-    assert len(log) <= 2  # two batches
+    assert len(log) <= 4  # two batches, each sent twice
 
 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
+        ("http://localhost:8000/v1", "names no model"),
         ("http://localhost:8000/v1#", "names no model"),
         ("http://user:secret@localhost:8000/v1#m", "contains a user"),
         ("https://host/v1?key=secret#m", "contains a user"),
@@ -202,8 +228,11 @@ def test_addresses_that_are_none(name, said):
 def test_a_chat_model_that_returns_no_text_or_is_swapped_is_noticed():
     """Its content is null where it thought until its tokens ran out: that is not the text
     "None"."""
-    message = lambda text: {"choices": [{"message": {"content": text}}]}
-    says = lambda text, name: (200, {"model": name} | message(text), {})
+    says = lambda text, name: (
+        200,
+        {"model": name, "choices": [{"message": {"content": text}}]},
+        {},
+    )
     answers = [says("4", "first"), says("4", "second"), says(None, "first")]
     with serving(lambda *_: answers.pop(0)) as (url, _):
         model = chat.ChatModel("m", url)
