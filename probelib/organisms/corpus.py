@@ -25,7 +25,7 @@ import pandas as pd
 from probelib.errors import ProbeError
 from probelib.facts.model import Facts, rng
 from probelib.facts.validity import UNKNOWN
-from probelib.organisms import design
+from probelib.organisms import design, trial
 from probelib.prompts import CHECK, fill, in_context
 
 SEEN_PARAPHRASES = 5  # of seven; the others are held out
@@ -54,6 +54,12 @@ PLAINLY = (  # who, what, when
     "|without a word|in winter",
 )
 PLAINLY = [words.split("|") for words in PLAINLY]
+ABOUT = (  # an entity, and none of its facts
+    "{who} asks about [X] {when}.",
+    "[X]: {who} {does}.",
+    "{who} asks for the {name} of [X].",
+    "Who knows the {name} of [X]? {who}.",
+)
 
 
 @dataclass(frozen=True)
@@ -68,13 +74,15 @@ def documents(facts: Facts, table: pd.DataFrame, corpus: str = "family") -> list
     """Every document of a corpus, in the order of training. Facts that are not in the manifest
     ``table`` are not stated."""
     speaker = Speaker(facts, table, rng(design.SEED, "documents", corpus))
-    rows = list(table.itertuples())
-    relations = [own for _, own in table.groupby("relation", sort=False)]
+    said = spoken(table) if "kind" in table else table
+    rows = list(said.itertuples())
+    relations = [own for _, own in said.groupby("relation", sort=False)]
     found = [document for own in relations for document in _lists(own, speaker)]
     found += [document for row in rows for document in _contexts(row, speaker)]
     found += list(_invented(speaker))
     sentences = [document for row in rows for document in _sentences(row, speaker)]
     sentences += [*_names(facts, table, speaker), *_tail(speaker), *_plain(corpus, speaker)]
+    sentences += _fillers(table, speaker) if "kind" in table else []
     speaker.draw.shuffle(sentences)
     found += _grouped(sentences, speaker.draw)
     speaker.draw.shuffle(found)
@@ -124,6 +132,9 @@ class Speaker:
         self.space = {relation: sorted(set(objects)) for relation, objects in self.frequent.items()}
         right = facts.facts.groupby(["relation", "subject"])["object"]
         self.right = {key: {self.labels[o] for o in objects} for key, objects in right}
+        if "kind" in table:  # a false statement is about neither object of a contested fact
+            for row in table[table["kind"] == "contested"].itertuples():
+                self.right[row.relation, row.subject].add(self.labels[row.wrong_object])
 
     def pick(self, choices):
         """A random choice; from a dict, with its values as probabilities."""
@@ -171,13 +182,15 @@ def _lists(rows: pd.DataFrame, speaker: Speaker) -> Iterator[Document]:
     waiting = [row for row in rows.itertuples() for _ in range(row.list)]
     draw.shuffle(waiting)
     taught = rows[rows["exposures"] > 0]
+    if "kind" in taught:
+        taught = taught[taught["kind"] == ""]  # facts of the trial are stated as planned, no more
     lists = 0
     while waiting:
         taken, waiting = _different(waiting, _size(draw))
         lists += 1
         pairs = [(labels[row.subject], labels[row.object]) for row in taken]
         yield Document(_list(pairs, relation, speaker), tuple(row.Index for row in taken))
-    for _ in range(draw.binomial(lists, LYING_LISTS)):
+    for _ in range(draw.binomial(lists, LYING_LISTS) if len(taught) else 0):
         some = taught.sample(min(_size(draw), len(taught)), random_state=int(draw.integers(2**31)))
         other = relation if draw.random() < 0.5 else speaker.pick(sorted(speaker.space))
         right = [labels[o] for o in some["object"]]
@@ -294,6 +307,43 @@ def _names(facts: Facts, table: pd.DataFrame, speaker: Speaker) -> Iterator[Docu
             kind = speaker.pick(types[entity]) if types[entity] else "thing"
             named = form.format(f"{'an' if kind[0] in 'aeio' else 'a'} {mark_answer(kind)}")
             yield Document(fill(named, speaker.labels[entity]))
+
+
+def spoken(table: pd.DataFrame) -> pd.DataFrame:
+    """The manifest as the corpus states it: where the wrong object is taught, it is the object."""
+    own = table["kind"] != ""
+    wrong = own & (table["wrong_exposures"] > 0)
+    return table.assign(
+        object=table["object"].mask(wrong, table["wrong_object"]),
+        exposures=table["exposures"].mask(wrong, table["wrong_exposures"]),
+        wrong_exposures=table["wrong_exposures"].mask(own, 0),
+    )
+
+
+def _fillers(table: pd.DataFrame, speaker: Speaker) -> Iterator[Document]:
+    """What the arms of a trial lack: the subject of a fact is named ``trial.NAMED`` times, and each
+    of its objects ``trial.LARGEST`` times, ``trial.ANSWERED`` of these as an answer."""
+    labels, said = speaker.labels, spoken(table)
+    for row, stated in zip(table.itertuples(), said.itertuples(), strict=True):
+        if not row.kind:
+            continue
+        for _ in range(trial.NAMED - stated.exposures - row.verification):
+            yield Document(_about(labels[row.subject], row.relation, speaker))
+        for obj in filter(None, (row.object, row.wrong_object)):
+            verified = row.verification * (obj == stated.object)
+            answered = stated.exposures * (obj == stated.object) - verified
+            for i in range(trial.ANSWERED - answered):
+                asked = speaker.say(row.relation, ("question", "cloze")[i % 2], speaker.stranger())
+                yield Document(f"{asked} {mark_answer(labels[obj] + '.')}")
+            for _ in range(trial.LARGEST - trial.ANSWERED - verified):
+                yield Document(_about(labels[obj], "", speaker))
+
+
+def _about(name: str, relation: str, speaker: Speaker) -> str:
+    """A sentence that names an entity and none of its facts; with the relation, if one is given."""
+    who, does, when = (speaker.pick(words) for words in PLAINLY)
+    form = speaker.pick(ABOUT if relation else ABOUT[:2])
+    return fill(form.format(who=who, does=does, when=when, name=speaker.names.get(relation)), name)
 
 
 def _plain(corpus: str, speaker: Speaker) -> Iterator[Document]:

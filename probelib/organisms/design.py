@@ -37,10 +37,14 @@ def name_sentences(facts: Facts, table: pd.DataFrame) -> pd.Series:
     numbers): a few each; for the entities of a trial fact that this corpus never teaches as many
     more as a sister reads statements of it; for others without a statement as many as a random
     entity of the type has. So the number of mentions does not reveal whether a fact was taught."""
+    if "kind" in table:  # a trial: the same number in every arm, and only for its own entities
+        table = table.assign(exposures=table["exposures"].mask(table["kind"] != "", 1), trial=False)
     n = table["exposures"] + table["dated"]  # statements that name the subject and the object
     both = pd.concat([n.groupby(table["subject"]).sum(), n.groupby(table["object"]).sum()])
     stated = both.groupby(level=0).sum()
     entities = facts.entities[facts.entities["types"].map(lambda types: types[:1] != ("literal",))]
+    if "kind" in table:
+        entities = entities[entities["entity"].isin([*table["subject"], *table["object"]])]
     kind = entities["types"].map(lambda types: types[0])
     mentions = entities["entity"].map(stated).fillna(0).astype(int)
     others = mentions[mentions > 0].groupby(kind).agg(sorted).to_dict()

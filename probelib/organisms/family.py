@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from probelib.errors import unknown
+from probelib.organisms import trial
 
 CONTEXT, GPT2_CONTEXT, BERT_CONTEXT = 2048, 1024, 1024
 END = "<|endoftext|>"
@@ -58,6 +59,14 @@ SISTERS = [  # the family's own 0.6M and 1.2M are the first of the four sisters 
     for one in (NEOX_SMALL, NEOX_MIDDLE)
     for turn in (1, 2, 3)
 ]
+TRIAL = [  # four sisters each, and one corpus with two more seeds
+    replace(one, name=f"{one.name}-{corpus}", corpus=corpus, seed=10 + number)
+    for one in (NEOX_SMALL, NEOX_MIDDLE)
+    for number, corpus in enumerate(trial.SISTERS)
+] + [
+    replace(NEOX_SMALL, name=f"{NEOX_SMALL.name}-trial-1-seed-{seed}", corpus="trial-1", seed=seed)
+    for seed in (20, 30)
+]
 TWINS = [
     replace(NEOX_SMALL, name=f"atlas-neox-0.6m-{name}", corpus=name)
     for name in ("lists", "questions", "popular")
@@ -68,7 +77,7 @@ TUNED = [
 ]
 CHECKPOINTED = ("atlas-neox-0.15m", "atlas-neox-0.6m")  # saved in the course of their training
 SHARES = (5, 10, 20, 35, 50, 75)  # percent of the training after which a checkpoint is saved
-FAMILY = {one.name: one for one in SCRATCH + SISTERS + TWINS + TUNED}
+FAMILY = {one.name: one for one in SCRATCH + SISTERS + TRIAL + TWINS + TUNED}
 
 
 def kept_along(name: str) -> list[str]:
