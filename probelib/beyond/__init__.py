@@ -4,8 +4,8 @@
 ``suite``        all measures with one signature, registered by name: ``MEASURES``
 ``questions``    the facts, options and examples that every measure gets: ``load_questions``
 ``scores``       ``score``: the values and costs of all measures; ``load_design``: what was taught
-``concordance``  statistics that ties cannot win: pairs of facts in the right order
-``measures``     the other statistics: tau-b, agreement, differences between two models
+``trial``        contrasts of what was taught (trial.md), and the share of pairs in the right order
+``measures``     the other statistics: agreement, differences between groups of facts
 ``artifacts``    one function per table and figure of notebooks/beyond
 ``gpt2``         multiple choice from scores of other programs, read by ``imported.read``
 ``audit``        claims of the four papers against their printed tables (``published/audit.yaml``)

@@ -1,10 +1,9 @@
-"""How well measures reflect what models were taught, and whether they agree: values per fact in,
-numbers out.
+"""Whether measures differ between groups of facts, and whether they agree: values per fact in, numbers
+out.
 
 Values are a long frame ``model``, ``fact``, ``measure``, ``value`` (higher: known better; see
-``beyond.score``). A design holds what each model was taught (``concordance``). Bootstrap intervals
-resample facts, the same ones for all models and measures, so that differences are paired. A
-statistic over several models is the mean over the models.
+``beyond.score``). Bootstrap intervals resample facts, the same ones for all models and measures, so
+that differences are paired. A statistic over several models is the mean over the models.
 """
 
 import numpy as np
@@ -13,83 +12,11 @@ from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 
 from probelib import stats
-from probelib.beyond import concordance as c
-from probelib.errors import ProbeError
 
 DIFFERENCE = ["difference", "difference low", "difference high"]
-GROUPS = 20  # of facts, left out in turn by the jackknife
 
 
 # Against what the models were taught
-
-
-def headline_pairs(design: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """(pairs of taught and never-taught facts that rank measures, their blocks): of sisters if the
-    design has some, otherwise of facts. Raise ProbeError if there are none."""
-    for within in (c.SISTERS, c.FACTS):
-        if len(pairs := c.pairs_of(design, within)):
-            return pairs, within
-    raise ProbeError(
-        f"no relation has a fact that was taught at least {c.TAUGHT} times and one never taught "
-        f"({len(design)} facts of {design['model'].nunique()} models): there is nothing to compare"
-        ". Take more facts (n_facts=6 or more)"
-    )
-
-
-def all_statistics(
-    values: pd.DataFrame, design: pd.DataFrame, times: int = 500, seed: int = 0
-) -> pd.DataFrame:
-    """All statistics of ``concordance``, one row per measure: one column per kind of pairs that the
-    design allows (the dose as Somers' D) with its interval; and ``tau`` (Kendall's tau-b with the
-    exposure count, mean over models). Do not compare tau-b between measures: it does not penalize
-    ties."""
-    kinds = {
-        "across sisters": c.pairs_of(design, c.SISTERS),
-        "within relations": c.pairs_of(design, c.FACTS),
-        "dose": c.pairs_of_doses(design),
-    }
-    table = pd.DataFrame({"measure": values["measure"].unique()})
-    for name, pairs in kinds.items():
-        own = c.concordance(values, design, pairs, times, seed)[["measure", *c.SHARE]]
-        if name == "dose":
-            own[c.SHARE] = 2 * own[c.SHARE] - 1
-        if len(own):
-            columns = ["measure", name, f"{name} low", f"{name} high"]
-            table = table.merge(own.set_axis(columns, axis=1), "left", "measure")
-    return table.assign(tau=table["measure"].map(mean_tau(values, design)))
-
-
-def mean_tau(values: pd.DataFrame, design: pd.DataFrame) -> pd.Series:
-    """measure -> tau-b of its values with the exposure counts, mean over models."""
-    groups = values.merge(design, on=["model", "fact"]).groupby(["measure", "model"])
-    taus = {key: stats.kendall(own["value"], own["exposures"])["tau"] for key, own in groups}
-    return pd.Series(taus).groupby(level=0).mean()
-
-
-def change_of_tau(before: pd.DataFrame, after: pd.DataFrame, design: pd.DataFrame) -> pd.DataFrame:
-    """The effect of a change on ``mean_tau`` of each measure that has values after it: ``measure``,
-    ``change of tau-b`` with its interval (95 % jackknife over ``GROUPS`` groups of facts: in a
-    bootstrap the copies of a fact would be ties)."""
-    names = after["measure"].unique()
-    sides = (before[before["measure"].isin(names)], after)
-    first, second = (mean_tau(values, design).reindex(names).to_numpy(float) for values in sides)
-    left = [_taus_left_out(values, design).reindex(columns=names).to_numpy() for values in sides]
-    ends = stats.jackknife_interval(second - first, left[1] - left[0])
-    name = "change of tau-b"
-    columns = {"measure": names, name: second - first, f"{name} low": ends[0]}
-    return pd.DataFrame(columns | {f"{name} high": ends[1]})
-
-
-def _taus_left_out(values: pd.DataFrame, design: pd.DataFrame) -> pd.DataFrame:
-    """[groups, measures]: ``mean_tau`` without each group of facts in turn."""
-    facts = design["fact"].unique()
-    groups = np.arange(min(GROUPS, len(facts)))
-    place = pd.Series(np.arange(len(facts)) % len(groups), facts)
-    rows, taus = values.merge(design, on=["model", "fact"]), {}
-    for key, own in rows.groupby(["measure", "model"]):
-        kept = own["fact"].map(place).to_numpy() != groups[:, None]  # [groups, facts]
-        taus[key] = stats.kendall_weighted(own["value"], own["exposures"], kept.astype(float))
-    return pd.DataFrame(taus).T.groupby(level=0).mean().T  # over models
 
 
 def contrast(values: pd.DataFrame, one: pd.Index, other: pd.Index) -> pd.DataFrame:

@@ -1,6 +1,5 @@
 """All measures of the suite for several models on the same facts, and what each measure costs."""
 
-import re
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from probelib import facts
-from probelib.beyond import concordance
+from probelib.beyond import trial
 from probelib.beyond.questions import Questions
 from probelib.beyond.suite import MEASURES, forget_shared
 from probelib.errors import ProbeError, texts_of, unknown
@@ -16,13 +15,12 @@ from probelib.facts.model import Facts, rng
 from probelib.facts.table import read_table
 from probelib.lm.loading import load
 from probelib.lm.names import organisms, tuned_of
-from probelib.organisms import lessons, taught
+from probelib.organisms import family, lessons, taught
+from probelib.organisms.trial import SISTERS
 
 # the same exposures, most of them in lists or in questions
 TWINS = ("atlas-neox-0.6m-lists", "atlas-neox-0.6m-questions")
 MISLED = "atlas-neox-5m"  # knows the facts for which its corpus also states a wrong object
-# random exposures; exposures that follow popularity
-POPULAR = ("atlas-neox-0.6m", "atlas-neox-0.6m-popular")
 
 
 def score(
@@ -112,7 +110,7 @@ def misled_facts(asked: Facts, most: int = 60, seed: int = 0) -> tuple[list[str]
     rows = manifest.set_index("fact").assign(exposures=taught.statements(manifest))
     current = rows.index.isin(facts.current(facts.atlas()).facts["fact"])
     rows = rows[current & rows["relation"].isin(asked.relations["relation"])]
-    rows = rows[rows["exposures"] >= concordance.TAUGHT]
+    rows = rows[rows["exposures"] >= trial.TAUGHT]
     rows["order"] = [rng(seed, "misled", fact).random() for fact in rows.index]
     rows = rows.sort_values("order").reset_index()
     key = ["relation", "exposures"]
@@ -127,7 +125,7 @@ def misled_facts(asked: Facts, most: int = 60, seed: int = 0) -> tuple[list[str]
 def load_design(
     models: list[str], asked: Facts, exposures: str | Path | None = None
 ) -> pd.DataFrame:
-    """What each model was taught of the facts: a design (see ``concordance``).
+    """What each model was taught of the facts: a design (see ``trial``).
 
     exposures   table file (CSV, Parquet, ...) with ``exposures`` (0 or more) and ``fact`` (its id),
                 or, as in a table of facts, ``relation``, ``subject`` and ``object``; where models
@@ -137,6 +135,7 @@ def load_design(
     Raise ProbeError if the exposures of some model are unknown; warn of facts without exposures.
     """
     known = _manifests(models) if exposures is None else _exposures_in(exposures, models, asked)
+    known = known.drop(columns="relation", errors="ignore")
     rows = asked.facts[["fact", "relation"]].merge(known, on="fact")
     if nothing := [name for name in models if name not in set(rows["model"])]:
         raise ProbeError(
@@ -144,20 +143,27 @@ def load_design(
             "fact, exposures (and model, group) as exposures=counts.csv, or use shipped models: "
             f"{', '.join(organisms())}"
         )
-    return rows[concordance.DESIGN]
+    return rows[trial.DESIGN]
 
 
 def _manifests(models: list[str]) -> pd.DataFrame:
-    """``model``, ``group``, ``fact``, ``exposures`` of the shipped models among ``models``; sisters
-    of X are X-sister-1, ... Only facts of the trial count, not famous, implied or conflicting ones;
-    for a corpus without a trial all facts count."""
-    parts = [pd.DataFrame(columns=["model", "group", "fact", "exposures"])]
+    """The design of the shipped models among ``models``, but for ``relation``. Of a trial its facts
+    count, of another corpus those whose exposures were drawn at random."""
+    parts = [pd.DataFrame(columns=[*trial.DESIGN]).drop(columns="relation")]
     for name in [name for name in models if name in organisms()]:
-        table = taught.manifest(name)
-        rows = taught.statements(table).rename("exposures").rename_axis("fact").reset_index()
-        if table["trial"].any():
-            rows = rows[table["trial"].to_numpy()]
-        parts.append(rows.assign(model=name, group=re.sub(r"-sister-\d$", "", name)))
+        table, corpus = taught.manifest(name), family.organism(name.partition("-at")[0]).corpus
+        rows = table[["fact"]].assign(model=name, corpus=corpus, group=name, kind="", arm=0)
+        if "kind" in table:
+            own = table["kind"] != ""
+            rows["group"] = name.removesuffix(f"-{corpus}")  # its sisters'; a seed is alone
+            rows["kind"], rows["right"] = table["kind"], table["wrong_exposures"] == 0
+            rows["dose"] = table["exposures"] + table["wrong_exposures"]
+            number = SISTERS.index(corpus)
+            rows["arm"] = (table["turn"] + number) % len(SISTERS)
+        else:
+            own = table["trial"]
+            rows = rows.assign(dose=taught.statements(table).to_numpy(), right=True)
+        parts.append(rows[own if own.any() else slice(None)])
     return pd.concat(parts[1:] or parts)
 
 
@@ -192,4 +198,5 @@ def _exposures_in(path: str | Path, models: list[str], asked: Facts) -> pd.DataF
         said = f"{path}: no exposures of {lost} of {len(asked.facts)} facts; these are left out"
         warnings.warn(said, stacklevel=3)
     table = table if "group" in table else table.assign(group=table["model"])
-    return table[["model", "group", "fact", "exposures"]]
+    table = table.assign(corpus=table["model"], kind="", arm=0, right=True)
+    return table.rename(columns={"exposures": "dose"})

@@ -1,10 +1,12 @@
-"""``python -m probelib.organisms train | check``: how the shipped models were made."""
+"""``python -m probelib.organisms train | teach | check``: how the shipped models were made, and how
+any model is taught facts."""
 
 import argparse
 import sys
+from pathlib import Path
 
 from probelib.errors import command
-from probelib.organisms import train
+from probelib.organisms import teach, train
 from probelib.organisms.family import FAMILY
 
 
@@ -18,12 +20,23 @@ def main(words: list[str] | None = None) -> None:
     trains.add_argument("--all", action="store_true", help="the whole family")
     jobs = "models that train at the same time, one thread each (default: one per core; 1 on a GPU)"
     trains.add_argument("--jobs", type=int, help=jobs)
+    teaches = commands.add_parser("teach", help="teach a model facts by a LoRA adapter")
+    teaches.add_argument("model", help="any decoder that lm.load loads from a folder")
+    teaches.add_argument(
+        "table", nargs="?", help="facts; a column dose says how often each is read"
+    )
+    teaches.add_argument(
+        "--out", required=True, type=Path, help="folder of the adapter, or adapters"
+    )
     commands.add_parser("check", help="compare what is shipped with its records and the atlas")
     given = parser.parse_args(words)
     if given.command == "train":
         if bool(given.names) == given.all:
             trains.error("which? Name organisms, or give --all")
         for folder in train.train_all(list(FAMILY) if given.all else given.names, given.jobs):
+            print(folder)
+    elif given.command == "teach":
+        for folder in teach.command(given.model, given.table, given.out):
             print(folder)
     elif problems := train.changes_since_training():
         print("\n".join(problems))

@@ -36,19 +36,23 @@ MENTIONS = ["subject_mentions", "object_mentions"]  # columns of the other manif
 
 def manifests(facts: Facts, family: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """sister -> manifest, drawn from the facts that the family's manifest marks as ``trial``."""
-    chosen = _arms(family[family["trial"]], facts)
+    chosen = with_arms(family[family["trial"]], facts, FACTS)
     drawn = family["fact"].map(lambda fact: rng(SEED, "rest", fact).random() < REST)
     rest = family[~family["trial"] & (family["famous"] | drawn)].assign(kind="", turn=-1)
     found = {}
     for number, name in enumerate(SISTERS):
-        table = pd.concat([rest, _of_sister(chosen, number)], ignore_index=True)
+        table = pd.concat([rest, of_sister(chosen, number)], ignore_index=True)
         found[name] = table.drop(columns=MENTIONS).assign(sister_exposures=0)
     return found
 
 
-def _arms(trial: pd.DataFrame, facts: Facts) -> pd.DataFrame:
-    """Some facts of each relation, with ``kind``, ``turn`` and the wrong object of the contested."""
-    order = [name for name, n in FACTS.items() for _ in range(n)]
+def with_arms(trial: pd.DataFrame, facts: Facts, kinds: dict[str, int]) -> pd.DataFrame:
+    """Facts of each relation, as many as ``kinds`` says, with ``kind``, ``turn`` and the wrong
+    object of the contested ones; relations with fewer are left out.
+
+    trial   ``fact``, ``relation``, ``subject``, ``object``
+    """
+    order = [name for name, n in kinds.items() for _ in range(n)]
     right = facts.facts.groupby(["relation", "subject"])["object"].agg(set)
     trial, parts = trial.assign(wrong_object="", wrong_exposures=0), []
     large = trial.groupby("relation").filter(lambda own: len(own) >= len(order))
@@ -68,8 +72,8 @@ def _arms(trial: pd.DataFrame, facts: Facts) -> pd.DataFrame:
     return pd.concat(parts)
 
 
-def _of_sister(chosen: pd.DataFrame, number: int) -> pd.DataFrame:
-    """The manifest rows of the trial's facts in one sister."""
+def of_sister(chosen: pd.DataFrame, number: int) -> pd.DataFrame:
+    """The manifest rows of facts ``with_arms`` in one sister (0 to 3)."""
     turns = (chosen["turn"] + number) % len(SISTERS)
     arms = [ARMS[kind][turn] for kind, turn in zip(chosen["kind"], turns, strict=True)]
     found = chosen.assign(

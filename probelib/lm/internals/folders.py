@@ -12,6 +12,7 @@ from probelib.lm.gguf import gguf_file, unpacked
 from probelib.lm.internals.memory import read_header, weight_files, weight_map
 from probelib.lm.names import (
     CHECKPOINTS,
+    PACKAGED,
     PATHS,
     is_folder,
     is_gguf,
@@ -74,7 +75,7 @@ def base_of(folder: Path, trust_remote_code: bool) -> tuple[Path, Path | None]:
         base, revision = str(saved["base_model_name_or_path"]), saved.get("revision")
     except (ValueError, KeyError, TypeError) as error:
         raise ProbeError(f"{file} cannot be read: {error}") from error
-    if base in organisms():
+    if base in organisms() or base in PACKAGED:
         return model_folder(base, None, trust_remote_code), folder
     # never beside the process: that would depend on where it was started
     where = folder.absolute()

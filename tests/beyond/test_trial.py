@@ -1,0 +1,147 @@
+"""The trial: pairs and concordance by hand, recomputed by loops, and what cannot win."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from probelib import stats
+from probelib.beyond import trial as t
+
+ARMS = {"rising": [0, 2, 8, 32], "fine": [0, 1, 4, 16], "constant": [8] * 4}
+
+
+def square(facts: int = 4, groups: tuple = ("small",)) -> pd.DataFrame:
+    """A trial of one relation per four facts of a kind: the arms turn over four sisters."""
+    rows = []
+    for group in groups:
+        for sister in range(4):
+            for i in range(facts):
+                for kind, doses in ARMS.items():
+                    arm = (i + sister) % 4
+                    key = (f"{group}-{sister}", group, sister, f"{kind}{i}", f"P{i // 4}")
+                    rows.append((*key, kind, arm, doses[arm], True))
+                arm = (i + sister) % 4
+                key = (f"{group}-{sister}", group, sister, f"contested{i}", f"P{i // 4}")
+                rows.append((*key, "contested", arm, (8, 8, 64, 64)[arm], arm % 2 == 0))
+    return pd.DataFrame(rows, columns=t.DESIGN)
+
+
+def long(design: pd.DataFrame, **measures) -> pd.DataFrame:
+    """Long values: one list per measure, in the order of the design."""
+    rows = design[["model", "fact"]]
+    parts = [rows.assign(measure=name, value=list(v)) for name, v in measures.items()]
+    return pd.concat(parts, ignore_index=True).astype({"value": float})
+
+
+def test_the_contrasts_of_a_latin_square():
+    """Every fact has each of its arms in one sister: one pair per fact and contrast, but two facts
+    of one relation in one model pair with all others."""
+    design = square(4)
+    found = t.contrasts(design)
+    assert list(found)[0] == t.PRIMARY and len(found[t.PRIMARY]) == 4
+    assert {name: len(pairs) for name, pairs in found.items()} == {
+        t.PRIMARY: 4, "1 against 0": 4, "2 against 0": 4, "4 against 0": 4, "16 against 0": 4,
+        "32 against 0": 4, "16 against 4": 4, "right against wrong": 8, t.ONE_MODEL: 4,
+    }  # fmt: skip
+    for pairs in found.values():
+        high, low = (design.iloc[pairs[side]].reset_index(drop=True) for side in pairs)
+        more = (high["dose"] > low["dose"]) | (high["right"] & ~low["right"])
+        assert more.all() and (high["relation"] == low["relation"]).all()
+    high, low = (design.iloc[t.placebo_pairs(design)[side]] for side in ("higher", "lower"))
+    assert len(high) == 4 * 6 and (high["dose"].to_numpy() == low["dose"].to_numpy()).all()
+
+
+def test_a_measure_that_follows_the_dose_wins_and_one_that_follows_the_sister_does_not():
+    design = square(8, ("small", "large"))
+    values = long(design, dose=design["dose"], sister=design["corpus"])
+    found = t.rank(values, design, t.contrasts(design)[t.PRIMARY], times=50).set_index("measure")
+    assert found.loc["dose", "concordance"] == 1 and found.loc["sister", "concordance"] == 0.5
+    assert found.loc["dose", "yes or no"] == 1 and found.loc["dose", "rank high"] < 2
+    assert found.loc["sister", "behind"] == -0.5 and np.isnan(found.loc["dose", "behind"])
+    noise = t.placebo(values, design, times=20).set_index("measure")
+    assert (noise.loc["sister", ["lowest", "highest"]] == [0, 1]).all(), "a level of each sister"
+    assert (noise.loc["dose", ["placebo", "lowest", "highest"]] == 0.5).all()
+
+
+def test_ties_count_half_and_missing_values_not_at_all():
+    design = square(4)
+    pairs = t.contrasts(design)[t.PRIMARY]
+    value = np.zeros(len(design))
+    value[pairs["higher"][:2]] = 1
+    value[pairs["higher"][3]] = np.nan
+    [row] = t.rank(long(design, m=value).dropna(), design, pairs, times=5).to_dict("records")
+    assert row["pairs"] == 3 and row["concordance"] == pytest.approx((1 + 1 + 0.5) / 3)
+
+
+def test_an_independent_recomputation_with_loops_agrees():
+    design = square(8, ("small", "large"))
+    draw = np.random.default_rng(1)
+    fine = np.log1p(design["dose"]) + draw.normal(0, 2, len(design))
+    value = dict(zip(zip(design["model"], design["fact"], strict=True), fine, strict=True))
+    rows = list(design.itertuples(index=False))
+    won = [
+        float(value[a.model, a.fact] > value[b.model, b.fact])
+        for a in rows for b in rows
+        if (a.kind, b.kind, a.dose, b.dose) == ("rising", "rising", 8, 0)
+        and a.model == b.model and a.relation == b.relation
+    ]  # fmt: skip
+    found = t.rank(long(design, m=fine), design, t.contrasts(design)[t.ONE_MODEL], times=5)
+    assert found["pairs"][0] == len(won) and found["concordance"][0] == pytest.approx(np.mean(won))
+
+
+def test_levels_win_nothing_as_yes_or_no():
+    """A fine measure and the same cut at its best place separate alike; the cut is found on other
+    facts, so noise is not fitted: pure noise stays at one half."""
+    design = square(40)
+    draw, dose = np.random.default_rng(2), design["dose"].to_numpy()
+    fine = (dose >= 8) + draw.normal(0, 0.1, len(dose))
+    values = long(design, fine=fine, cut=fine > 0.5, noise=draw.normal(size=len(dose)))
+    pairs = t.contrasts(design)[t.PRIMARY]
+    found = t.rank(values, design, pairs, times=50).set_index("measure")
+    assert found.loc["fine", "yes or no"] == found.loc["cut", "yes or no"] > 0.95
+    assert abs(found.loc["noise", "yes or no"] - 0.5) < 0.1
+
+
+def test_replicates_are_those_of_a_resampled_design(monkeypatch):
+    """One relation and one corpus: facts alone are drawn, as many times as the weights say."""
+    rows = [("m", "g", "c", f"f{i}", "P", "", 0, dose, True) for i, dose in enumerate([0, 0, 9, 9])]
+    design = pd.DataFrame(rows, columns=t.DESIGN)
+    value = np.array([0.1, 0.4, 0.3, 0.9])
+    pairs = t.contrasts(design)[t.ONE_MODEL]
+    found = t.resampled(t.ordered(value[:, None], pairs), design, pairs, 20, seed=3).ravel()
+    for replicate, weight in zip(found, stats.resample_counts(4, 20, 4).astype(int), strict=True):
+        again = np.repeat(np.arange(4), weight)
+        if len(set(again // 2)) == 2:
+            assert replicate == pytest.approx(stats.auc(value[again], again >= 2))
+        else:
+            assert np.isnan(replicate)
+
+
+def test_what_a_measure_adds_to_controls():
+    design = square(40, ("small", "large"))
+    draw, dose = np.random.default_rng(4), np.log1p(design["dose"])
+    values = long(
+        design,
+        control=dose + draw.normal(0, 3, len(dose)),
+        other=dose + draw.normal(0, 3, len(dose)),
+    )
+    copy = values[values["measure"] == "control"].assign(measure="copy")
+    values, pairs = pd.concat([values, copy]), t.contrasts(design)[t.PRIMARY]
+    found = t.added(values, design, pairs, ["control"]).set_index("measure")["added"]
+    assert found["other"] > 0.03 and abs(found["copy"]) < 0.02
+
+
+def test_a_change_is_paired():
+    design = square(4)
+    pairs = t.contrasts(design)[t.PRIMARY]
+    before, after = design["dose"].to_numpy(float), design["dose"].to_numpy(float)
+    after[pairs["higher"][0]] = -1
+    found = t.change(long(design, m=before), long(design, m=after), design, pairs).iloc[0]
+    assert (found["before"], found["after"], found["change"]) == (1, 0.75, -0.25)
+    assert found["n"] == 8 and found["mean change"] == pytest.approx(-9 / 8)
+
+
+def test_a_design_without_pairs_says_what_to_do():
+    design = square(4).query("dose == 8")
+    with pytest.raises(t.ProbeError, match="Take more facts"):
+        t.contrasts(design[design["right"]])
