@@ -1,14 +1,10 @@
-"""Measures against what was taught and against each other: by hand, and what must not matter."""
+"""Measures over groups of facts and against each other: by hand, and what must not matter."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from probelib import stats
-from probelib.beyond import concordance, measures
-from probelib.errors import ProbeError
-
-STATED = pd.Series({"a": 0, "b": 0, "c": 1, "d": 4, "e": 16, "f": 64})
+from probelib.beyond import measures
 
 
 def long(model="m", **named) -> pd.DataFrame:
@@ -16,51 +12,6 @@ def long(model="m", **named) -> pd.DataFrame:
     facts = list("abcdefghijklmnop")[: len(next(iter(named.values())))]
     rows = pd.DataFrame(named, dtype=float).assign(model=model, fact=facts)
     return rows.melt(["model", "fact"], var_name="measure")
-
-
-def design(model: str = "m", exposures: pd.Series = STATED) -> pd.DataFrame:
-    rows = exposures.rename("exposures").rename_axis("fact").reset_index()
-    return rows.assign(model=model, group=model, relation="P")[concordance.DESIGN]
-
-
-def test_all_statistics_by_hand():
-    """Taught (64, 32) against never (0, 0): 3 of 4 pairs; of the 14 pairs of different doses 11 are
-    in order."""
-    exposures = pd.Series([0, 0, 1, 4, 32, 64], STATED.index)
-    values = long(x=[0.1, 0.5, 0.2, 0.3, 0.4, 0.6])
-    found = measures.all_statistics(values, design(exposures=exposures), times=20).iloc[0]
-    assert found["within relations"] == 0.75 and found["dose"] == pytest.approx(2 * 11 / 14 - 1)
-    assert found["tau"] == pytest.approx(stats.kendall(values["value"], exposures)["tau"])
-    assert "across sisters" not in found, "one model has no sisters"
-
-
-def test_the_change_of_tau_has_the_jackknifes_interval():
-    """Recomputed by leaving out each of the six facts in turn: there are fewer facts than
-    groups."""
-    before = long(x=[0.1, 0.5, 0.2, 0.3, 0.4, 0.6], y=[1] * 6)
-    after = long(x=[0, 1, 0, 0, 1, 1])
-    found = measures.change_of_tau(before, after, design())
-
-    def change(left_out):
-        own = lambda rows: rows[(rows["fact"] != left_out) & (rows["measure"] == "x")]
-        sides = own(before), own(after)
-        taus = [stats.kendall(rows["value"], STATED[rows["fact"]])["tau"] for rows in sides]
-        return taus[1] - taus[0]
-
-    others = np.array([change(fact) for fact in STATED.index])
-    ends = stats.jackknife_interval(change("none"), others)
-    assert found["measure"].tolist() == ["x"]
-    assert found.iloc[0, 1:].tolist() == pytest.approx([change("none"), *ends])
-
-
-def test_sisters_are_preferred_to_facts_and_without_pairs_the_error_says_what_to_do():
-    both = [design("one"), design("two", STATED[::-1].set_axis(STATED.index))]
-    both = pd.concat(both, ignore_index=True).assign(group="g")
-    pairs, within = measures.headline_pairs(both)
-    assert within == ["group", "fact"] and len(pairs) == 2
-    assert measures.headline_pairs(design())[1] == ["model", "relation"]
-    with pytest.raises(ProbeError, match="Take more facts"):
-        measures.headline_pairs(design(exposures=STATED[:3]))
 
 
 def test_contrast_by_hand():

@@ -1,12 +1,14 @@
 """The design: every fact's part in it, the Latin square, and what mentions may not tell."""
 
+import re
 from collections import Counter
 
 import pandas as pd
 import pytest
 
 from probelib import facts
-from probelib.organisms import behaviour, corpus, design, taught
+from probelib.facts.model import rng
+from probelib.organisms import behaviour, corpus, design, taught, trial
 
 
 @pytest.fixture(scope="module")
@@ -15,15 +17,36 @@ def tables():
     return {name: taught.read(taught.path(name)) for name in design.CORPORA}
 
 
-def test_a_trial_fact_is_never_taught_to_one_sister_and_well_taught_to_another(tables):
-    trial = tables["family"]["trial"]
-    sisters = ["family", "sister-1", "sister-2", "sister-3"]
-    levels = pd.DataFrame({name: tables[name]["exposures"][trial] for name in sisters})
-    assert (levels.min(axis=1) == 0).all() and (levels.max(axis=1) >= 32).all()
-    assert ((levels > 0) & (levels < 32)).sum(axis=1).eq(2).all()
-    assert (levels.max(axis=1) == tables["family"]["sister_exposures"][trial]).all()
-    never = (levels == 0).mean()
-    assert never.between(0.24, 0.26).all()
+@pytest.mark.parametrize("sister", trial.SISTERS)
+def test_every_arm_names_the_subject_and_answers_the_objects_equally_often(sister):
+    """Counted in what one relation's statements and fillers say, with right and wrong objects."""
+    atlas, table = facts.choose(facts.atlas(), ["P36"]), taught.read(taught.path(sister))
+    table = table[(table["relation"] == "P36") & (table["kind"] != "")].reset_index(drop=True)
+    speaker, said = corpus.Speaker(atlas, table, rng(0)), corpus.spoken(table)
+    read = [*corpus._lists(said, speaker), *corpus._fillers(table, speaker)]
+    read += [one for row in said.itertuples() for one in corpus._sentences(row, speaker)]
+    text = "\n".join(one.text for one in read)
+    marked = [answer.rstrip(".") for answer in re.findall("\ue000(.*?)\ue001", text)]
+    owed = Counter(table["object"]) + Counter(filter(None, table["wrong_object"]))
+    answered = Counter(marked)
+    assert {o: answered[speaker.labels[o]] for o in owed} == {
+        o: n * trial.ANSWERED for o, n in owed.items()
+    }
+    for subject in table["subject"]:
+        found = re.findall(rf"(?<!\w){re.escape(speaker.labels[subject])}(?!\w)", text)
+        assert len(found) == trial.NAMED
+
+
+def test_the_latin_square_gives_every_fact_each_of_its_arms_once():
+    read = {name: taught.read(taught.path(name)) for name in trial.SISTERS}
+    doses = pd.DataFrame({
+        name: table.set_index("fact").query("kind != ''")[["exposures", "wrong_exposures"]].agg(tuple, 1)
+        for name, table in read.items()
+    })  # fmt: skip
+    kinds = read["trial-1"].set_index("fact")["kind"]
+    arms = {k: sorted((d * r, d * (not r)) for d, r in own) for k, own in trial.ARMS.items()}
+    assert len(doses) == 1040 and not doses.isna().any().any()
+    assert all(sorted(row) == arms[kinds[fact]] for fact, *row in doses.itertuples())
 
 
 def test_mentions_do_not_tell_taught_trial_facts_from_others(tables):
