@@ -104,7 +104,9 @@ def test_levels_win_nothing_as_yes_or_no():
 
 def test_replicates_are_those_of_a_resampled_design(monkeypatch):
     """One relation and one corpus: facts alone are drawn, as many times as the weights say."""
-    rows = [("m", "g", "c", f"f{i}", "P", "", 0, dose, True) for i, dose in enumerate([0, 0, 64, 64])]
+    rows = [
+        ("m", "g", "c", f"f{i}", "P", "", 0, dose, True) for i, dose in enumerate([0, 0, 64, 64])
+    ]
     design = pd.DataFrame(rows, columns=t.DESIGN)
     value = np.array([0.1, 0.4, 0.3, 0.9])
     pairs = t.contrasts(design)[t.ONE_MODEL]

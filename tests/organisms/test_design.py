@@ -33,8 +33,10 @@ def test_every_arm_names_the_subject_and_answers_the_objects_equally_often(siste
     assert {o: answered[speaker.labels[o]] for o in owed} == {
         o: n * trial.ANSWERED for o, n in owed.items()
     }
-    objects = {speaker.labels[o] for o in atlas.facts["object"]}
-    for label in {speaker.labels[s] for s in table["subject"]} - objects:  # not San Marino
+    objects = "|".join(atlas.label(atlas.facts["object"]))
+    for label in atlas.label(table["subject"]):
+        if label in objects:  # City of San Marino
+            continue
         found = re.findall(rf"(?<!\w){re.escape(label)}(?!\w)", text)
         assert len(found) == trial.NAMED
 
