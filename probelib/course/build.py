@@ -1,13 +1,9 @@
 """Copies of the solved labs.
 
-    DIR/student/<lab>.ipynb        without solutions, answers and notes; beside them the tour
-    DIR/instructor/<lab>.ipynb     without the empty stubs; with slide types: `jupyter nbconvert
-                                   --to slides --execute` makes slides without the solutions
-
-DIR/.written.json lists the written files: a copy that was changed since is not overwritten.
+DIR/student/<lab>.ipynb        without solutions, answers and notes; beside them the tour
+DIR/instructor/<lab>.ipynb     without the empty stubs
 """
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,8 +18,6 @@ from probelib.runner.plan import Step
 TOUR = paths.NOTEBOOKS / "00_tour.ipynb"
 PLAN = paths.NOTEBOOKS / "exercises" / "plan.yaml"
 REMOVED = {"student": {"solution", "answer", "instructor"}, "instructor": {"stub"}}
-SKIPPED = {"check", "parameters", "solution", "answer"}  # no slides show them
-WRITTEN = ".written.json"
 LINK = re.compile(r"\[([^\]]*)\]\((?!\w+:|#)([^)\s]+)\)")  # a relative one
 
 
@@ -52,41 +46,36 @@ def build(
 
     names          labs; None: all
     students_only  a folder to hand out, without instructor's copies
-    force          overwrite copies that were changed since they were made
+    force          overwrite copies that differ
     """
     steps = labs(names)
     if students_only and (out / "instructor").exists():
         where = "choose another folder to hand out with --out"
         raise ProbeError(f"{out / 'instructor'} contains the solutions: {where}")
     made = {
-        f"{form}/{path.name}": nbformat.writes(copy_of(path, form, steps))
+        out / form / path.name: nbformat.writes(copy_of(path, form, steps))
         for form in (["student"] if students_only else REMOVED)
         for path in (TOUR, *(step.path for step in steps))
     }
-    record = out / WRITTEN
-    written = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
-    digests = {name: files.sha256(text.encode()) for name, text in made.items()}
-    there = {name: files.sha256(out / name) for name in made if (out / name).exists()}
-    changed = [n for n, own in there.items() if own not in (written.get(n), digests[n])]
-    if changed and not force:
+    differ = [p for p, text in made.items() if p.exists() and p.read_bytes() != text.encode()]
+    if differ and not force:
+        there = ", ".join(str(path.relative_to(out)) for path in differ)
         raise ProbeError(
-            f"{', '.join(changed)} in {out} changed since the course wrote it, or is not a file of "
-            "the course: move it, choose another folder, or overwrite it with --force"
+            f"{there} in {out} differ from the course's copies: move them, choose another folder, "
+            "or overwrite them with --force"
         )
-    for name, text in made.items():
-        files.write(out / name, text)
-    files.write_json(record, written | digests)
+    for path, text in made.items():
+        files.write(path, text)
     return out
 
 
 def copy_of(path: Path, form: str, steps: Sequence[Step]) -> nbformat.NotebookNode:
     """A notebook as a student or an instructor gets it. Relative links lead to the copies beside
     it, or become their text. In a student's copy *Run All* continues after an exercise that is
-    still empty: what comes after the first one has the tag ``raises-exception``. In an instructor's
-    copy cells have slide types: what follows a prediction waits for a key press."""
+    still empty: what comes after the first one has the tag ``raises-exception``."""
     notebook, names = files.read_notebook(path), {TOUR.name, *(step.path.name for step in steps)}
     beside = lambda l: f"[{l[1]}]({Path(l[2]).name})" if Path(l[2]).name in names else l[1]
-    empty = asked = False  # whether an exercise came before; whether the students have to predict
+    empty = False  # whether an exercise came before
     kept = [cell for cell in notebook.cells if not REMOVED[form] & set(tags(cell))]
     for cell in kept:
         own, cell.metadata = tags(cell), {k: v for k, v in cell.metadata.items() if k != "tags"}
@@ -97,11 +86,6 @@ def copy_of(path: Path, form: str, steps: Sequence[Step]) -> nbformat.NotebookNo
             left.append("raises-exception")
         cell.metadata |= {"tags": left} if left else {}
         empty = empty or "stub" in own
-        if form == "instructor":
-            kind = cell.metadata.get("slideshow", {}).get("slide_type") or _slide_type(cell, own)
-            waits = kind == "-" and asked
-            cell.metadata["slideshow"] = {"slide_type": "fragment" if waits else kind}
-            asked = "**Predict" in cell.source or (asked and kind == "skip")
     notebook.cells = kept
     return notebook
 
@@ -109,14 +93,3 @@ def copy_of(path: Path, form: str, steps: Sequence[Step]) -> nbformat.NotebookNo
 def tags(cell: nbformat.NotebookNode) -> list[str]:
     """The tags of a cell."""
     return cell.metadata.get("tags", [])
-
-
-def _slide_type(cell: nbformat.NotebookNode, own: list[str]) -> str:
-    """A heading starts a slide, other text one below it; results stay on the slide."""
-    if SKIPPED & set(own):
-        return "skip"
-    if "instructor" in own:
-        return "notes"
-    if cell.cell_type == "markdown":
-        return "slide" if cell.source.startswith("#") else "subslide"
-    return "-"

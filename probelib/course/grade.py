@@ -60,8 +60,8 @@ def marks(folder: Path, out: Path, force: bool = False) -> Path:
     """Grade the notebooks of a folder and its subfolders; return the path of the CSV file.
 
     The columns: ``file``; ``lab``; ``exercise``; ``mark``: passed, not yet, or look (passed, in a
-    notebook that touches what checks are made of); ``message``: that of the check. Beside it
-    ``<out>_sums.csv``: the number of exercises passed per notebook. ``force``: overwrite them.
+    notebook that touches what checks are made of); ``message``: that of the check. ``force``:
+    overwrite it.
     """
     found = [p for p in sorted(folder.rglob("*.ipynb")) if ".ipynb_checkpoints" not in p.parts]
     for wrong, said in (
@@ -85,11 +85,6 @@ def marks(folder: Path, out: Path, force: bool = False) -> Path:
                 problem = f"it could not be run: {type(error).__name__}: {_line(error)[:200]}"
         rows += [(name, *row) for row in ([("", "", "not yet", problem)] if problem else own)]
         table = pd.DataFrame(rows, columns=COLUMNS)
-        of = table["lab"].ne("")
-        counted = {mark: table["mark"].eq(mark) & of for mark in ("passed", "look")}
-        sums = table.assign(**counted, of=of).groupby(["file", "lab"], sort=False)
-        sums = sums[["passed", "look", "of"]].sum().reset_index()
-        files.write(out.with_name(f"{out.stem}_sums.csv"), sheets.to_csv(sums.map(printable)))
         files.write(out, sheets.to_csv(table.map(printable)))
     return out
 

@@ -1,8 +1,12 @@
 import sys
 
-# without it jsonschema does not spend seconds on a grammar of IRIs, which no notebook contains
-sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
+try:
+    from probelib.runner.cli import main
 
-from probelib.runner.cli import main  # noqa: E402
-
-sys.exit(main())
+    code: int | str = main()
+except ModuleNotFoundError as error:  # also importlib.metadata's PackageNotFoundError
+    code = (
+        f"{error.name} is not installed for {sys.executable}: `./run_all.sh --list`, outside of any "
+        "environment, installs everything into .venv (see README.md)."
+    )
+sys.exit(code)

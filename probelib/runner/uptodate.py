@@ -1,9 +1,9 @@
 """Which steps are up to date: those whose inputs and products are unchanged.
 
 runs/<profile>/done/<notebook>.json, written last, holds digests of the notebook's code and of the
-rooms of the library, versions of other libraries, the parameters, digests of the files and commits
-of the Hugging Face ids that parameters name, the keys of the needed steps, the digest of every
-product, and the seconds.
+library's files, versions of other libraries, the parameters, digests of the files and commits of
+the Hugging Face ids that parameters name, the keys of the needed steps, and the digest of every
+product.
 """
 
 import contextlib
@@ -13,7 +13,6 @@ import hashlib
 import json
 import os
 from collections.abc import Collection, Iterable, Iterator
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -27,27 +26,21 @@ LIBRARIES = (*SCORING_LIBRARIES, "numpy", "scipy", "pandas", "scikit-learn", "ma
 # parameters whose values are names for ``lm.load``
 MODELS = ("models", "encoder_decoders", "masked", "tuned", "model_name", "studied", "judge")
 SUFFIXES = (".csv", ".claims.csv", ".json", ".html", ".tex", ".png", ".pdf")
-INPUTS = {  # key -> what is said of a change
-    "parameters": "parameters changed",
-    "outside": "files changed",
-    "notebook": "notebook changed",
-    "versions": "other versions",
-    "library": "library changed",
-}
-# in this process: why Hugging Face is not asked again; state of a file -> its digest
-_offline: list[str] = []
-_digests: dict[tuple, str] = {}
+INPUTS = {"parameters": "parameters changed", "outside": "files changed"}  # what a change is called
+INPUTS |= {"notebook": "notebook changed", "versions": "other versions"}
+INPUTS |= {"library": "library changed"}
+_digests: dict[tuple, str] = {}  # in this process: state of a file -> its digest
 
 
 def inputs(steps: Iterable[Step], settings: dict[str, dict]) -> dict[str, dict]:
     """Notebook -> everything that changes its products, except the notebooks that it needs."""
-    rooms, versions, found = digest_rooms(), libraries(), {}
+    library, versions, found = digest_library(), libraries(), {}
     for step in steps:
         cells = json.loads(step.path.read_text(encoding="utf-8"))["cells"]
         code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
         found[step.notebook] = {
             "notebook": {"code": _digest(code)},
-            "library": rooms,
+            "library": library,
             "versions": versions,
             "parameters": settings[step.notebook],
             "outside": outside(settings[step.notebook], step.path.parent),
@@ -60,19 +53,16 @@ def libraries() -> dict[str, str]:
     return {name: version(name) for name in LIBRARIES}
 
 
-def digest_rooms() -> dict[str, str]:
-    """Digest of all files of every room (folder or module) of the library."""
-    rooms: dict[str, list] = {}
-    for file in sorted(paths.PACKAGE.rglob("*")):
-        if file.is_file() and "__pycache__" not in file.parts and file.suffix != ".md":
-            name = file.relative_to(paths.PACKAGE)
-            rooms.setdefault(Path(name.parts[0]).stem, []).append((str(name), _sha256(file)))
-    return {room: _digest(held) for room, held in rooms.items()}
+def digest_library() -> dict[str, str]:
+    """Digest of every file of the library."""
+    own = [file for file in sorted(paths.PACKAGE.rglob("*")) if file.is_file()]
+    own = [file for file in own if "__pycache__" not in file.parts and file.suffix != ".md"]
+    return {str(file.relative_to(paths.PACKAGE)): _sha256(file) for file in own}
 
 
 def outside(values: dict, beside: Path) -> dict[str, str]:
     """What the values name, as ``lm.load`` and ``facts.load`` read them, with its digest: files
-    and folders by their contents, Hugging Face ids by their commit.
+    and folders by their contents, Hugging Face ids by their commit in the cache.
 
     beside   the notebook's folder, where relative paths begin
     """
@@ -89,8 +79,8 @@ def outside(values: dict, beside: Path) -> dict[str, str]:
             if "/" in name and path.exists():
                 found[name] = _digest([(str(file), _sha256(file)) for file in inside(path)])
                 todo += [(base, True) for base in _bases(path)]
-            elif (is_model or name.startswith("hub:")) and (commit := _commit(name)):
-                found[name] = commit
+            elif (is_model or name.startswith("hub:")) and is_id(name.removeprefix("hub:")):
+                found |= {name: commit} if (commit := _commit(name)) else {}
     return found
 
 
@@ -125,24 +115,14 @@ def _bases(path: Path) -> list[str]:
     return []
 
 
-@cache
 def _commit(name: str) -> str | None:
-    """The commit of a model or data set on Hugging Face, or in its cache if nobody answers."""
-    from huggingface_hub import HfApi, constants, errors
+    """The commit of a model or data set in Hugging Face's cache; None if it is not there."""
+    from huggingface_hub import constants
 
-    kind, name = "dataset" if name.startswith("hub:") else "model", name.removeprefix("hub:")
-    if not is_id(name):
-        return None
+    kind, name = "datasets" if name.startswith("hub:") else "models", name.removeprefix("hub:")
     name, revision = split_revision(name)
-    if not _offline and not constants.HF_HUB_OFFLINE:
-        try:
-            return HfApi().repo_info(name, revision=revision, repo_type=kind, timeout=5).sha
-        except errors.HfHubHTTPError:  # there is no such id, or it is gated
-            pass
-        except Exception as error:  # no network: whatever the HTTP library raises
-            _offline.append(str(error))
-    cached = Path(constants.HF_HUB_CACHE) / f"{kind}s--{name.replace('/', '--')}" / "refs"
-    with contextlib.suppress(OSError):
+    cached = Path(constants.HF_HUB_CACHE) / f"{kind}--{name.replace('/', '--')}" / "refs"
+    with contextlib.suppress(OSError, ValueError):
         return (cached / (revision or "main")).read_text()
     return None
 
@@ -165,17 +145,17 @@ def why(
     for step in steps:
         then = read(profile, step.notebook)
         if step.notebook in force:
-            reason = "forced"
+            reason: str | None = "forced"
         elif not then:
             failed = executed_path(profile, step.notebook, ".failed").exists()
             reason = "failed last time" if failed else "never ran"
         else:
-            runs = [f"needs {need}, which runs" for need in step.needs if reasons[need]]
             moved = _different(then["needs"], {need: _key(profile, need) for need in step.needs})
-            needs = [*runs, *(f"needs {need}, which changed" for need in moved), ""]
-            reason = changed_input(then, now[step.notebook]) or needs[0]
-            reason = reason or _changed_product(profile, step, then) or ""
-        reasons[step.notebook] = reason or None
+            needs = [f"needs {need}, which runs" for need in step.needs if reasons[need]]
+            needs += [f"needs {need}, which changed" for need in moved]
+            reason = changed_input(then, now[step.notebook]) or next(iter(needs), None)
+            reason = reason or _changed_product(profile, step, then)
+        reasons[step.notebook] = reason
     return reasons
 
 
@@ -193,15 +173,10 @@ def missing(profile: str, step: Step) -> list[str]:
     return [name for name in step.makes if name not in made]
 
 
-def write(profile: str, step: Step, now: dict, seconds: float) -> None:
+def write(profile: str, step: Step, now: dict) -> None:
     """Record that the step succeeded."""
-    made = {
-        "needs": {need: _key(profile, need) for need in step.needs},
-        "products": products(profile, step),
-        "executed": files.sha256(executed_path(profile, step.notebook)),
-        "seconds": seconds,
-    }
-    record = json.loads(json.dumps(now | made))
+    needs = {need: _key(profile, need) for need in step.needs}
+    record = json.loads(json.dumps(now | {"needs": needs, "products": products(profile, step)}))
     files.write_json(_file(profile, step.notebook), files.sealed(record))
 
 
@@ -231,21 +206,18 @@ def lock(profile: str, shared: bool = False) -> Iterator[None]:
         try:
             fcntl.flock(stream, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ProbeError(
-                f"another run of profile {profile} is in progress ({file} is locked); wait until "
-                "it ends, stop it, or choose another --profile."
-            ) from None
+            said = f"another run of profile {profile} is in progress ({file} is locked)"
+            raise ProbeError(f"{said}; wait until it ends, or stop it.") from None
         yield
 
 
 def changed_input(then: dict, now: dict) -> str | None:
-    """What differs between two ``inputs`` of a step, in words; None if nothing does."""
+    """What differs between two ``inputs`` of a step, in words; None if nothing does. An id that was
+    downloaded since is no change."""
+    now = now | {"outside": {n: v for n, v in now["outside"].items() if n in then["outside"]}}
     for key, what in INPUTS.items():
-        old, new = then[key], now[key]
-        if moved := _different(old, new):
-            if key == "versions":
-                moved = [f"{name} {old.get(name, '?')} -> {new.get(name, '?')}" for name in moved]
-            return f"{what}: {', '.join(moved)}"
+        if moved := _different(then[key], now[key]):
+            return f"{what}: {', '.join(moved[:3])}"
     return None
 
 
@@ -255,12 +227,11 @@ def _different(old: dict, new: dict) -> list[str]:
 
 
 def _changed_product(profile: str, step: Step, then: dict) -> str | None:
-    notebook, made = executed_path(profile, step.notebook), products(profile, step)
-    if notebook.exists():
-        made["executed notebook"] = files.sha256(notebook)
-    before = then["products"] | {"executed notebook": then["executed"]}
+    made = products(profile, step)
+    if not executed_path(profile, step.notebook).exists():
+        return "product missing: executed notebook"
     # `missing`: an artifact that was added to the plan
-    for name in [*_different(before, made), *missing(profile, step)]:
+    for name in [*_different(then["products"], made), *missing(profile, step)]:
         return f"product {'changed' if name in made else 'missing'}: {name}"
     return None
 
@@ -276,8 +247,7 @@ def _file(profile: str, notebook: str) -> Path:
 
 def _key(profile: str, notebook: str) -> str:
     """A digest of a finished step with its products, for the records of steps that need it."""
-    told = read(profile, notebook).items()
-    return _digest({k: v for k, v in told if k not in ("seconds", "executed", "digest")})
+    return _digest(read(profile, notebook))
 
 
 def _digest(value: object) -> str:

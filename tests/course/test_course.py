@@ -21,7 +21,7 @@ from probelib.runner.kernel import OwnKernelManager
 
 LABS = build.labs()
 SMOKE = plan.settings(plan.read(build.PLAN), LABS, "smoke")
-code, text = nbformat.v4.new_code_cell, nbformat.v4.new_markdown_cell
+code = nbformat.v4.new_code_cell
 
 
 by_lab = pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.notebook)
@@ -57,8 +57,7 @@ def execute(lab, notebook, folder) -> nbformat.NotebookNode:
     source, target = folder / "given.ipynb", folder / "done.ipynb"
     nbformat.write(notebook, source)
     job = {"source": str(source), "target": str(target), "parameters": SMOKE[lab.notebook]}
-    done = steps.execute(steps.environments(1)[0], job, 600, {"cell": 0})
-    assert asyncio.run(done) is None
+    assert asyncio.run(steps.execute(steps.environments(1)[0], job)) is None
     return nbformat.read(target, as_version=4)
 
 
@@ -128,7 +127,6 @@ def test_every_mistake_is_recognised_and_every_other_answer_gets_a_hint(lab):
 
 WRONG = [  # what a reader may write into the parameters, and a piece of what is said
     ("lab1_log_probability", {"subject": "Duoro"}, "the nearest are Douro"),
-    ("lab1_log_probability", {"model_name": "atlas-t5-2m"}, "without an encoder"),
     ("lab2_prompts", {"models": "atlas-neox-2.4m"}, "a list of texts is needed"),
     ("lab8_your_own", {"n_pairs": 2}, "at least 5 pairs"),
     ("lab8_your_own", {"often": 10**6}, "leave 0 pairs"),
@@ -166,25 +164,16 @@ def test_copies_contain_what_they_should(lab):
     assert not [cell.source for cell in source.cells if grade.TELLS.search(cell.source)]
 
 
-def test_an_instructors_copy_has_slides_that_wait_after_a_prediction(tmp_path):
-    cells = [text("# Lab"), code("at_once()"), text("**Predict.** What?"), code("so_much()")]
-    cells += [code("secret", metadata={"tags": ["solution"]}), text("Why?")]
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "lab.ipynb")
-    made = build.copy_of(tmp_path / "lab.ipynb", "instructor", LABS)
-    kinds = [cell.metadata["slideshow"]["slide_type"] for cell in made.cells]
-    assert kinds == ["slide", "-", "subslide", "fragment", "skip", "subslide"]
-
-
 def test_a_folder_to_hand_out_holds_no_answer_and_keeps_what_was_changed(tmp_path, capsys):
     course = lambda *more: main(["--out", str(tmp_path), "--only", "lab1", "--student-only", *more])
     copy = tmp_path / "student" / f"{LABS[0].notebook}.ipynb"
     assert course() == 0 == course(), "what it wrote itself it may write again"
     there = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()}
     own = {"student/00_tour.ipynb", f"student/{copy.name}"}
-    assert there == {".written.json", *own}
+    assert there == own
     assert "](00_tour.ipynb)" in copy.read_text() and "../" not in copy.read_text()
     copy.write_text(copy.read_text().replace("YOUR CODE", "MY CODE"))
-    assert course() == 1 and f"student/{copy.name} in {tmp_path} changed" in capsys.readouterr().err
+    assert course() == 1 and f"student/{copy.name} in {tmp_path} differ" in capsys.readouterr().err
     assert course("--force") == 0 and "MY CODE" not in copy.read_text()
     (tmp_path / "instructor").mkdir()
     assert course() == 1 and "instructor contains the solutions" in capsys.readouterr().err
@@ -251,8 +240,6 @@ def test_a_hand_in_harms_no_other(tmp_path, monkeypatch):
     assert "too large" in said(("8.ipynb", "")) and "not a notebook" in said(("[.ipynb", ""))
     assert said(("7.ipynb", "")) == "not a notebook of a lab: it has no check of any lab"
     assert "is not defined" in said(("3.ipynb", "choose")), "a check that was lost is put back"
-    sums = pd.read_csv(tmp_path / "marks_sums.csv", keep_default_na=False).set_index("file")
-    assert sums.loc["3.ipynb", ["passed", "look", "of"]].tolist() == [1, 0, 5]
     assert main(["--grade", str(folder), "--out", str(out)]) == 1, "not without --force"
 
 
@@ -303,4 +290,4 @@ def test_nan_texts_and_dicts_are_compared():
     assert "the keys ['f', 'p'] is expected" in differ({"p": 1}, {"p": 1, "f": 2})
     equal = type("Equal", (), {"__eq__": lambda *_: True})()
     assert differ(equal, "Paris") and differ(equal, 1.0) and differ("Paris", 1.0)
-    assert checks.shown([True, Answer.FALSE]) == "[True, Answer.FALSE]"
+    assert (checks.shown(True), checks.shown(Answer.FALSE)) == ("True", "Answer.FALSE")

@@ -46,11 +46,6 @@ def test_interval_draws_whole_relations():
     assert np.isnan(compare.clustered(values, pd.Series(["a"] * 40))).all(), "one relation"
 
 
-def test_holm_counts_the_relations_of_each_model(both):
-    table = compare.by_relation(both)
-    assert table["lost"].tolist() == [1, 0] and (table["p, Holm"] >= table["p"]).all()
-
-
 def test_a_model_does_not_differ_from_itself(tmp_path):
     asked = facts.load(relations=["P37"], n_facts=5, n_distractors=4)
     models = {"one": lm.load("atlas-neox-0.15m"), "two": lm.load("atlas-neox-0.15m")}

@@ -43,12 +43,8 @@ def lab(tmp_path_factory):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     out = tmp_path_factory.mktemp("lab")
-    # what is run here must not be saved into the checkout, however long it takes
-    kept = out / "s" / "@jupyterlab" / "docmanager-extension" / "plugin.jupyterlab-settings"
-    kept.parent.mkdir(parents=True)
-    kept.write_text('{"autosave": false}')
     own = {"PROBELIB_OUT": str(out), "JUPYTER_CONFIG_DIR": str(out)}
-    own |= {"JUPYTERLAB_SETTINGS_DIR": str(out / "s"), "JUPYTERLAB_WORKSPACES_DIR": str(out / "w")}
+    own["JUPYTERLAB_WORKSPACES_DIR"] = str(out / "w")
     command = ["bash", str(ROOT / "run_all.sh"), "lab", "--no-browser", "--allow-root"]
     command += [f"--port={port}", "--IdentityProvider.token="]
     command += ["--LabApp.expose_app_in_browser=True"]
@@ -169,8 +165,6 @@ def test_explore_answers_to_the_keyboard(browser, lab):
     model, _, fact = fields()
     overwrite(fact, "Germany – Berlin")
     wait(lambda: words().startswith("Germany – capital – Berlin"), 120)
-    overwrite(fact, "france")
-    wait(lambda: words().startswith("France – capital – Paris"), 120)
     overwrite(model, "no-such-model")
     wait(lambda: "unknown model" in below(), 60)
     assert "Traceback" not in below() and len(below().strip().split("\n")) == 1

@@ -11,7 +11,6 @@ import sys
 import time
 import tomllib
 from importlib.metadata import packages_distributions
-from itertools import takewhile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -79,10 +78,10 @@ def smoke(out, capsys):
 
 
 def why(smoke, plan, *flags):
-    """What --dry-run says of each notebook; models, memory and data follow behind an empty line."""
+    """What --dry-run says of each notebook; the models follow."""
     code, lines, errors = smoke(plan, "--dry-run", *flags)
     assert code == 0, errors
-    return dict(re.split(r"  +", line, maxsplit=1) for line in takewhile(str.strip, lines[2:]))
+    return dict(re.split(r"  +", line, maxsplit=1) for line in lines[2:-1])
 
 
 def snapshot(folder):
@@ -109,7 +108,6 @@ def test_only_what_changed_and_what_needs_it_runs(smoke, make_plan, out, tmp_pat
     assert [line for line in lines if re.match(r"ok +b \d+\.\d s", line)]
     executed = nbformat.read(out / "runs/smoke/notebooks/a.ipynb", 4)
     assert "out {of} this" in executed.metadata.papermill.output_path
-    assert uptodate.read("smoke", "a")["seconds"] > 0  # for the next estimate
 
     before = snapshot(out)
     code, lines, _ = smoke(plan)
@@ -130,14 +128,14 @@ def test_only_what_changed_and_what_needs_it_runs(smoke, make_plan, out, tmp_pat
     make_plan(AB, AB_STEPS)
     assert why(smoke, plan, "--only", "b", "--force") == {"a": "up to date", "b": "forced"}
     library = tmp_path / "library"
-    for file, room in (("one.py", "one"), ("data/x.csv", "data")):
+    for file in ("one.py", "data/x.csv"):
         (library / file).write_text("2")
-        assert why(smoke, plan) == dict.fromkeys("abc", f"library changed: {room}")
+        assert why(smoke, plan) == dict.fromkeys("abc", f"library changed: {file}")
         (library / file).write_text("1")
     newer = uptodate.libraries() | {"torch": "99.0"}
     with monkeypatch.context() as patch:
         patch.setattr(uptodate, "libraries", lambda: newer)
-        assert re.fullmatch(r"other versions: torch .* -> 99.0", why(smoke, plan)["a"])
+        assert why(smoke, plan)["a"] == "other versions: torch"
     (out / "figures/smoke/p/t1.csv").write_text("9")
     assert why(smoke, plan)["a"] == "product changed: p/t1.csv"
     (out / "figures/smoke/p/t1.csv").unlink()
@@ -163,14 +161,15 @@ def test_failures_are_reported_kept_and_not_taken_for_success(smoke, make_plan, 
         **dict.fromkeys(("fine", "after", "later", "lazy"), [PROFILE]),
         "error": [PROFILE, "1 + 1", "int('x\\ny')", "3"],
         "killed": [PROFILE, WRITE, "put('p/t1', 1)", "os.kill(os.getpid(), 9)", "print('later')"],
-        "slow": [PROFILE, "import time; time.sleep(60)"],
         "quits": [PROFILE, "import sys; sys.exit(0)", "2"],
         "alone": [PROFILE, "import os, time; os.kill(os.getppid(), 9); time.sleep(60)"],
     }
     entries = [{"notebook": name} for name in ("error", "quits", "alone", "fine")]
     entries += [{"notebook": "killed", "makes": ["p/t1"]}, {"notebook": "lazy", "makes": ["p/t2"]}]
-    entries += [{"notebook": "after", "needs": ["killed"]}, {"notebook": "slow", "timeout_s": 30}]
-    entries += [{"notebook": "later", "needs": ["after"]}]
+    entries += [
+        {"notebook": "after", "needs": ["killed"]},
+        {"notebook": "later", "needs": ["after"]},
+    ]
     old = out / "figures/smoke/p/t2.csv"
     old.parent.mkdir(parents=True)
     old.write_text("from an earlier run")
@@ -179,24 +178,21 @@ def test_failures_are_reported_kept_and_not_taken_for_success(smoke, make_plan, 
     assert code == 1
     for line in (
         r"FAILED +error .*cell 4: ValueError: invalid literal .*see .*/error\.failed\.ipynb",
-        r"FAILED +killed .*cell 5: kernel killed; most likely out of memory: fewer --jobs",
+        r"FAILED +killed .*kernel killed; most likely out of memory: fewer --jobs",
         r"ok +fine",
         r"skipped +after: needs killed",
         r"skipped +later: needs after",
-        r"FAILED +slow .*cell \d: timed out after 30 s",
         r"FAILED +lazy .*did not make p/t2",
         r"FAILED +quits .*cell 4: never ran",
-        r"FAILED +alone .*cell \d: its process ended with code -9",
+        r"FAILED +alone .*its process ended with code -9",
     ):
         assert [each for each in lines if re.match(line, each)], (line, lines)
     assert [file.name for file in (out / "runs/smoke/done").iterdir()] == ["fine.json"]
     folder = out / "runs/smoke/notebooks"
-    names = ("alone", "error", "killed", "lazy", "quits", "slow")
+    names = ("alone", "error", "killed", "lazy", "quits")
     failed = {f"{name}.failed.ipynb" for name in names}
     assert {file.name for file in folder.iterdir()} == {"fine.ipynb", *failed}
     assert not list((out / "figures").rglob("*.csv"))  # neither old nor half of the new ones
-    killed = nbformat.read(folder / "killed.failed.ipynb", 4)
-    assert "kernel killed" in killed.cells[0].source
     assert why(smoke, plan)["error"] == "failed last time"
 
     make_plan({**notebooks, "error": [PROFILE]}, entries)  # mended: the failed one goes
@@ -365,7 +361,6 @@ def test_models_replace_all_others(tmp_path, monkeypatch):
     ("words", "found"),
     [
         (["data=table", "columns=subject:s,relation:=P36"], "table?subject:s,relation:=P36"),
-        (["columns={subject: s, relation: prop}"], "table?subject:s,relation:prop"),
         (["data=hub:me/capitals", "columns=subject:s"], "hub:me/capitals?subject:s"),
         (["data=hub:akariasai/PopQA"], "hub:akariasai/PopQA"),
         (["graph=mine.ttl"], "{}/mine.ttl"),
@@ -385,9 +380,8 @@ def test_no_shipped_organism_stays_beside_own_models():
     found = cli._given(cli._parser().parse_args(["--models", "a/b,c/d"]), plan.types(chosen))
     for profile in whole.profiles:
         settings = plan.settings(whole, chosen, profile, found)
-        named = {**preflight.models(settings)}
-        named |= preflight.models({n: v.get("settings") or {} for n, v in settings.items()})
-        assert set(named) == {"a/b", "c/d"}
+        inner = {n: v.get("settings") or {} for n, v in settings.items()}
+        assert {*preflight.models(settings), *preflight.models(inner)} == {"a/b", "c/d"}
 
 
 def test_own_models_and_facts_run_as_mine(make_plan, out, capsys):
@@ -474,6 +468,25 @@ def test_the_shell_script(tmp_path):
     shutil.copy(ROOT / "run_all.sh", copy)
     done = subprocess.run([copy, "--list"], cwd="/", capture_output=True, text=True)
     assert done.returncode == 2 and f"{copy.parent} has a colon" in done.stderr
+
+
+def test_jupyterlab_opens_copies(tmp_path):
+    """Made once, so that what is changed there stays."""
+    for _ in range(2):
+        done = run_script("lab", "--version", env={"PROBELIB_OUT": str(tmp_path)})
+        assert done.returncode == 0, done.stderr
+        copy = tmp_path / "runs/lab/notebooks/00_tour.ipynb"
+        assert copy.read_text() in ("mine", (ROOT / "notebooks/00_tour.ipynb").read_text())
+        assert (copy.parent / "../figures/README.md").exists()
+        copy.write_text("mine")
+    assert copy.read_text() == "mine" and not copy.is_symlink()
+
+
+def test_a_missing_library_is_one_line():
+    code = "import sys; sys.modules['yaml'] = None; import probelib.runner.__main__"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.startswith("yaml is not installed for ")
+    assert "./run_all.sh" in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_what_is_imported_is_declared():
