@@ -64,14 +64,10 @@ def marks(folder: Path, out: Path, force: bool = False) -> Path:
     overwrite it.
     """
     found = [p for p in sorted(folder.rglob("*.ipynb")) if ".ipynb_checkpoints" not in p.parts]
-    for wrong, said in (
-        (out.is_dir(), f"--out {out} is a folder; with --grade it is a file such as marks.csv"),
-        (out.exists() and not force, f"--out {out} exists: name another one, or give --force"),
-        (not folder.is_dir(), f"--grade {folder}: no such folder"),
-        (not found, f"{folder} holds no notebook (*.ipynb) to grade"),
-    ):
-        if wrong:
-            raise ProbeError(said)
+    if not found:
+        raise ProbeError(f"--grade {folder}: a folder with notebooks (*.ipynb) is needed")
+    if out.is_dir() or (out.exists() and not force):
+        raise ProbeError(f"--out {out} exists: name a file such as marks.csv, or give --force")
     given = {path: read(path) for path in found}  # before any of them runs
     before, rows = apart(folder), []
     for path, (notebook, problem) in given.items():

@@ -54,8 +54,7 @@ def answers(model, asked: facts.Facts, folder: str | Path) -> pd.DataFrame:
 def formats_table(names: list[str], folder: str | Path) -> pd.DataFrame:
     """One row per model and format ("chat" for models with a template): ``n``, the shares
     ``answered`` (any text before a line break), the rules and ``likeliest`` with 95 % intervals
-    (Wilson), and how often a rule is wrong against ``likeliest``: ``credit by RULE`` (right among
-    the facts that log-probabilities miss), ``blame by RULE`` (wrong among those they get)."""
+    (Wilson)."""
     asked, rows = famous(), []
     for name in names:
         base, variant = split_variant(name)
@@ -69,8 +68,5 @@ def formats_table(names: list[str], folder: str | Path) -> pd.DataFrame:
             for share, facts_held in held.items():
                 low, high = stats.wilson(facts_held.sum(), len(found))
                 row |= {share: facts_held.mean(), f"{share} low": low, f"{share} high": high}
-            for rule in RULES:
-                row[f"credit by {rule}"] = found[rule][~found["likeliest"]].mean()
-                row[f"blame by {rule}"] = (~found[rule])[found["likeliest"]].mean()
             rows.append(row)
     return pd.DataFrame(rows)

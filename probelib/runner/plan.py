@@ -14,8 +14,7 @@
         parameters: {common: {seed: 0}, smoke: {}}
 
 Later values win: the profile's, the step's ``common`` ones, the step's for the profile, the
-command line's. The profile ``mine`` (own models, own facts) begins with the values of the default
-one. ``profile`` itself is always passed. A step stands below those that it needs.
+command line's. The profile ``mine`` begins with the values of the default one.
 """
 
 import re
@@ -128,8 +127,7 @@ def settings(
 
     ``given`` (from the command line) goes to the steps with such a parameter, or with such a name
     in their ``settings``. With other data the plan's relations are omitted, because they are the
-    atlas's, and a folder goes only to the notebooks with other data. Raise ProbeError if no step
-    has a given parameter, the profile is unknown, or a value has a wrong type.
+    atlas's, and a folder goes only to the notebooks with other data.
     """
     given, takes = given or {}, types(steps)
     if profile not in plan.profiles:

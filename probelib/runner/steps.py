@@ -157,10 +157,10 @@ def environments(jobs: int | None) -> list[dict]:
     there = gpus()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     jobs = jobs or len(there) or min(2, cores or 1)
-    common = {
-        **os.environ,
+    threads = os.environ.get("OMP_NUM_THREADS") or str(max(1, (cores or 1) // jobs))
+    common = os.environ | {
         "TQDM_MININTERVAL": "30",
-        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or str(max(1, (cores or 1) // jobs)),
+        "OMP_NUM_THREADS": threads,
         "PYTHONHASHSEED": "0",
         "TOKENIZERS_PARALLELISM": "false",
         # a notebook runs in its own folder, but imports this library and writes where this does

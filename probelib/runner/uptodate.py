@@ -1,9 +1,7 @@
 """Which steps are up to date: those whose inputs and products are unchanged.
 
-runs/<profile>/done/<notebook>.json, written last, holds digests of the notebook's code and of the
-library's files, versions of other libraries, the parameters, digests of the files and commits of
-the Hugging Face ids that parameters name, the keys of the needed steps, and the digest of every
-product.
+runs/<profile>/done/<notebook>.json, written last, holds what ``inputs`` and ``products`` say, and
+the keys of the needed steps.
 """
 
 import contextlib
@@ -26,7 +24,8 @@ LIBRARIES = (*SCORING_LIBRARIES, "numpy", "scipy", "pandas", "scikit-learn", "ma
 # parameters whose values are names for ``lm.load``
 MODELS = ("models", "encoder_decoders", "masked", "tuned", "model_name", "studied", "judge")
 SUFFIXES = (".csv", ".claims.csv", ".json", ".html", ".tex", ".png", ".pdf")
-INPUTS = {"parameters": "parameters changed", "outside": "files changed"}  # what a change is called
+# what a change is called
+INPUTS = {"parameters": "parameters changed", "outside": "files changed"}
 INPUTS |= {"notebook": "notebook changed", "versions": "other versions"}
 INPUTS |= {"library": "library changed"}
 _digests: dict[tuple, str] = {}  # in this process: state of a file -> its digest
@@ -55,8 +54,8 @@ def libraries() -> dict[str, str]:
 
 def digest_library() -> dict[str, str]:
     """Digest of every file of the library."""
-    own = [file for file in sorted(paths.PACKAGE.rglob("*")) if file.is_file()]
-    own = [file for file in own if "__pycache__" not in file.parts and file.suffix != ".md"]
+    own = [f for f in sorted(paths.PACKAGE.rglob("*")) if f.is_file() and f.suffix != ".md"]
+    own = [file for file in own if "__pycache__" not in file.parts]
     return {str(file.relative_to(paths.PACKAGE)): _sha256(file) for file in own}
 
 

@@ -123,12 +123,6 @@ def run_cells(browser, seconds: float = 240) -> list[dict]:
     return code()
 
 
-SCROLL = f"""
-const [at, done] = arguments, drawn = () => requestAnimationFrame(() => requestAnimationFrame(done));
-{NOTEBOOK}.content.scrollToItem(at, "start").then(drawn);
-"""
-
-
 def test_jupyterlab_runs_the_tour_to_its_end(browser, lab):
     before = (NOTEBOOKS / "00_tour.ipynb").read_bytes()
     open_notebook(browser, lab, "00_tour")
@@ -140,47 +134,6 @@ def test_jupyterlab_runs_the_tour_to_its_end(browser, lab):
     assert re.search(r"monitor +0\.\d", text), "MONITOR of this one fact stands at the end"
     assert not re.search("Warning", text), "a newcomer sees no warnings"
     assert (NOTEBOOKS / "00_tour.ipynb").read_bytes() == before
-
-
-def test_explore_answers_to_the_keyboard(browser, lab):
-    """Three menus above a picture with words; another fact, typed, changes the picture alone."""
-    from selenium.webdriver.common.by import By
-
-    before = (NOTEBOOKS / "explore.ipynb").read_bytes()
-    open_notebook(browser, lab, "explore")
-    run_cells(browser)
-    shown = lambda what: browser.execute_script(
-        f"return document.querySelector('.widget-html{what} ?? ''"
-    )
-    words, below = (lambda: shown(" img')?.alt")), (lambda: shown("')?.innerText"))
-    cells = json.loads(browser.execute_script(CELLS))
-    text = json.dumps([cell.get("outputs", []) for cell in cells])
-    assert '"output_type": "error"' not in text and "Warning" not in text
-    # only what is in the window is on the page
-    at = next(i for i, cell in enumerate(cells) if "explore.menu" in cell["source"])
-    browser.execute_async_script(SCROLL, at)
-    wait(lambda: words().startswith("France – capital – Paris"), 60)
-    fields = lambda: browser.find_elements(By.CSS_SELECTOR, ".widget-text input")
-    wait(lambda: len(fields()) == 3, 30)
-    model, _, fact = fields()
-    overwrite(fact, "Germany – Berlin")
-    wait(lambda: words().startswith("Germany – capital – Berlin"), 120)
-    overwrite(model, "no-such-model")
-    wait(lambda: "unknown model" in below(), 60)
-    assert "Traceback" not in below() and len(below().strip().split("\n")) == 1
-    # the letters went into the field: as JupyterLab's shortcuts they would have turned cells into
-    # texts, or made new ones
-    now = json.loads(browser.execute_script(CELLS))
-    assert [cell["source"] for cell in now] == [cell["source"] for cell in cells]
-    assert (NOTEBOOKS / "explore.ipynb").read_bytes() == before
-
-
-def overwrite(field, text: str) -> None:
-    """As a person does it: all is marked, and the text and Enter are typed."""
-    from selenium.webdriver.common.keys import Keys
-
-    field.send_keys(Keys.CONTROL + "a")
-    field.send_keys(text + Keys.ENTER)
 
 
 def test_the_report_opens_without_a_network_request(browser, smoke_run):

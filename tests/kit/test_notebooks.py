@@ -5,12 +5,9 @@ import re
 import signal
 import time
 
-import matplotlib.pyplot as plt
 import nbformat
 import papermill
-import pytest
 
-from probelib import paths
 from probelib.paths import NOTEBOOKS
 from probelib.runner import plan
 from tests.bench.campaign import scores_and_figures
@@ -87,25 +84,3 @@ def test_a_served_model_goes_through_a_notebook(tmp_path):
             tmp_path, "--only", "monitor/sec5_results", "--models", f"{url}#{NAME}", "--set", *asked
         )
     assert "ok         monitor/sec5_results" in said
-
-
-WHOLE = plan.read()
-TAKE_DATA = [step for step in WHOLE.steps if "data" in step.accepts]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("step", TAKE_DATA, ids=lambda step: step.notebook)
-def test_every_notebook_runs_on_facts_of_ones_own(tmp_path, monkeypatch, fktc, step):
-    """Its code cells in this process, few facts of FKTC."""
-    monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
-    monkeypatch.setattr(paths, "FIGURES", tmp_path / "figures")
-    few = {"n_facts": 2, "relations": ["P19", "P176"], "data": "fktc", "folder": str(fktc)}
-    names = {"display": lambda *shown: None}
-    for cell in nbformat.read(step.path, as_version=4).cells:
-        if cell.cell_type == "code":
-            exec(compile(cell.source, f"{step.notebook}, {cell.id}", "exec"), names)
-        if "parameters" in cell.metadata.get("tags", []):
-            names |= plan.settings(WHOLE, [step], "smoke")[step.notebook]
-            names |= {name: few[name] for name in few if name in step.accepts}
-    plt.close("all")
-    assert names["section"].provenance["parameters"]["data"] == "fktc"

@@ -26,16 +26,12 @@ def own(tmp_path):
 
 
 NAMED = [
-    ({"models": ["{}/one"]}, "one/config.json"),
     ({"models": ["{}/one@chat"]}, "one/config.json"),
     ({"models": ["mine={}/one"]}, "one/config.json"),
     ({"model_name": "{}/one/"}, "one/model.safetensors"),
-    ({"tuned": ["{}/one={}/two"]}, "one/tokenizer.json"),
     ({"tuned": ["{}/one@chat={}/two@chat"]}, "two/config.json"),
     ({"tuned": ["a=b={}/two"]}, "two/config.json"),
     ({"models": ["http://127.0.0.1:9/v1#{}/one"]}, "one/tokenizer.json"),
-    ({"judge": "{}/one/model.safetensors"}, "one/model.safetensors"),
-    ({"models": ["{}/adapter"]}, "adapter/adapter_config.json"),
     ({"models": ["{}/adapter@chat"]}, "two/model.safetensors"),
     ({"models": ["{}/beside"]}, "two/model.safetensors"),
     ({"models": ["../one"]}, "one/config.json"),
