@@ -52,7 +52,10 @@ install() {
 
 if [[ $root == *:* ]]; then echo "$root has a colon, at which PYTHONPATH is split: move this checkout." >&2; exit 2; fi
 export PYTHONPATH=$root${PYTHONPATH:+:$PYTHONPATH}           # this checkout's code comes first on the user's path
-if [[ $* == -h || $* == --help ]]; then exec "$(find_python)" -P -m probelib.runner --help; fi
+if [[ $* == -h || $* == --help ]]; then                     # installs nothing
+    for each in python "$venv/bin/python"; do if ready "$each" ""; then exec "$each" -P -m probelib.runner --help; fi; done
+    exec "$(find_python)" -P -m probelib.runner --help
+fi
 if [[ -z ${PROBELIB_OUT-unset} ]]; then echo "PROBELIB_OUT is empty: name the folder to write to, or unset it." >&2; exit 2; fi
 wanted=$(cat "$root/pyproject.toml" "$root/constraints.txt" | cksum)
 python=python

@@ -208,8 +208,8 @@ def _step(file: Path, entry: object, profiles: dict, above: list[str]) -> Step:
                 raise unknown(f"name in {key} ({where})", each, known)
     if "profile" not in accepts:
         raise ProbeError(f"{path}: the parameters cell has no `profile`; every notebook gets it.")
-    groups = dict.fromkeys(("common", *profiles), dict)
-    groups = _mapping(entry.get("parameters"), f"{where}, parameters", groups)
+    allowed = dict.fromkeys(("common", *profiles), dict)
+    groups = _mapping(entry.get("parameters"), f"{where}, parameters", allowed)
     for group, values in groups.items():
         groups[group] = _mapping(values, f"{where}, {group}", dict.fromkeys(accepts, object))
     title = entry.get("title", name)
