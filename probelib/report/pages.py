@@ -101,6 +101,9 @@ def book(profile: str, steps: list, status: dict[str, str]) -> Path:
     if profile == DEFAULT:
         write_index(profile, steps)
     front = f"# What do language models know as fact?\n\nProfile {profile}."
+    if (verified := paths.RUNS / profile / "verify.csv").exists():
+        n = read_csv(verified.read_bytes())["artifact"].nunique()
+        front += f" Compared with the committed figures: {n} artifacts differ."
     front = markdown2html(f"{front}\n\n{markdown_rows(rows)}")
     head = f"<!doctype html><html lang='en'><meta charset='utf-8'>{POLICY}"
     head += "<meta name='viewport' content='width=device-width'>"

@@ -463,7 +463,7 @@ def test_jupyterlab_opens_copies(tmp_path):
         assert done.returncode == 0, done.stderr
         copy = tmp_path / "runs/lab/notebooks/00_tour.ipynb"
         assert copy.read_text() in ("mine", (ROOT / "notebooks/00_tour.ipynb").read_text())
-        assert (copy.parent / "../figures/README.md").exists()
+        assert (copy.parent / "../figures/atlas/claims.md").exists()
         copy.write_text("mine")
     assert copy.read_text() == "mine" and not copy.is_symlink()
 
