@@ -64,10 +64,10 @@ def marks(folder: Path, out: Path, force: bool = False) -> Path:
     overwrite it.
     """
     found = [p for p in sorted(folder.rglob("*.ipynb")) if ".ipynb_checkpoints" not in p.parts]
-    if not found:
-        raise ProbeError(f"--grade {folder}: a folder with notebooks (*.ipynb) is needed")
     if out.is_dir() or (out.exists() and not force):
         raise ProbeError(f"--out {out} exists: name a file such as marks.csv, or give --force")
+    if not found:
+        raise ProbeError(f"--grade {folder}: a folder with notebooks (*.ipynb) is needed")
     given = {path: read(path) for path in found}  # before any of them runs
     before, rows = apart(folder), []
     for path, (notebook, problem) in given.items():
