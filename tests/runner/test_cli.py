@@ -476,6 +476,25 @@ def test_the_shell_script(tmp_path):
     assert done.returncode == 2 and f"{copy.parent} has a colon" in done.stderr
 
 
+def test_jupyterlab_opens_copies(tmp_path):
+    """Made once, so that what is changed there stays."""
+    for _ in range(2):
+        done = run_script("lab", "--version", env={"PROBELIB_OUT": str(tmp_path)})
+        assert done.returncode == 0, done.stderr
+        copy = tmp_path / "runs/lab/notebooks/00_tour.ipynb"
+        assert copy.read_text() in ("mine", (ROOT / "notebooks/00_tour.ipynb").read_text())
+        assert (copy.parent / "../figures/atlas/claims.md").exists()
+        copy.write_text("mine")
+    assert copy.read_text() == "mine" and not copy.is_symlink()
+
+
+def test_a_missing_library_is_one_line():
+    code = "import sys; sys.modules['yaml'] = None; import probelib.runner.__main__"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.startswith("yaml is not installed for ")
+    assert "./run_all.sh" in done.stderr and done.stderr.count("\n") == 1
+
+
 def test_what_is_imported_is_declared():
     """What only comes along with another package may be of any version, or be gone tomorrow."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
