@@ -16,7 +16,6 @@ from itertools import chain
 import pandas as pd
 
 from probelib.errors import ProbeError, check_sizes, unknown
-from probelib.facts.formats import require_relations
 from probelib.facts.model import Facts, check_seed, rng, subjects, tuples
 from probelib.facts.names import with_article
 
@@ -181,12 +180,10 @@ def sample_examples(
     """``n`` examples of every relation, sampled without replacement and shared by its facts. The
     examples of a smaller ``n`` are the first of those of a larger one.
 
-    pool    facts that examples are sampled from. Raises ProbeError if a subject is also scored, and
-            for data without relations (SimpleQA, TriviaQA)
+    pool    facts that examples are sampled from. Raises ProbeError if a subject is also scored
     asked   facts to score: their relations get examples (None: all of the pool's)
     n       1 or more, or "max": the number of facts of the smallest relation in the pool
     """
-    require_relations(pool)
     if n != "max":
         check_sizes(n_examples=n)
     seed = check_seed(seed)

@@ -285,6 +285,15 @@ def _names_and_answers(facts: Facts, known: Facts) -> tuple[dict[str, set[str]],
     }
 
 
+def chance_levels(facts: Facts) -> pd.DataFrame:
+    """Accuracy of guessing per relation: ``facts``, ``options`` (mean number per fact, the gold
+    answer included), ``chance`` (mean of 1 / options; 0.01 with 100 options)."""
+    size = facts.facts["fact"].map(facts.distractors.groupby("fact").size()).fillna(0) + 1
+    groups = facts.facts.assign(options=size, chance=1 / size).groupby("relation", sort=False)
+    means = {"options": ("options", "mean"), "chance": ("chance", "mean")}
+    return groups.agg(facts=("fact", "size"), **means).reset_index()
+
+
 def validate(facts: Facts) -> Facts:
     """Return the facts if they keep all rules of the frames. Raise ProbeError for the first broken
     rule, with the rows."""
