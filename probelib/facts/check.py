@@ -1,7 +1,5 @@
 """Counts and problems of a collection of facts."""
 
-import re
-
 import pandas as pd
 
 from probelib.facts import model
@@ -30,8 +28,8 @@ def counts(facts: Facts) -> pd.DataFrame:
 
 
 def problems(facts: Facts) -> list[str]:
-    """Problems for a person to solve: contradictions, dates, templates, entities without a type or
-    a name, duplicate ids, relations with few objects."""
+    """Problems for a person to solve: contradictions, dates, entities without a type or a name,
+    duplicate ids, relations with few objects."""
     rows, entities, relations = facts.facts, facts.entities, facts.relations.set_index("relation")
     now = current(facts).facts
     own = now[now["relation"].map(relations["functional"]).astype(bool)]
@@ -44,15 +42,6 @@ def problems(facts: Facts) -> list[str]:
     found += [f"{fact}: a date that is none" for fact in odd]
     both = [each for each in dates if all(each) and each[0] not in odd]
     found += [f"{f}: ends before it starts" for f, s, e in both if days([e])[1] < days([s])[0]]
-    texts = facts.templates[facts.templates["role"].isin(["question", "cloze"])]
-    ends = {
-        "question": r"\?$",
-        "cloze": r"^(?!.*\[Y\]).*\S$",
-    }  # a cloze stops just before the object
-    wrong = [not re.search(ends[role], text) for role, text in tuples(texts, "role", "template")]
-    found += [f"{text!r}: a {role}?" for role, text in tuples(texts[wrong], "role", "template")]
-    texts = texts.groupby(["relation", "role"])["template"].nunique()
-    found += [f"{r}: {n} {role} templates instead of 7" for (r, role), n in texts.items() if n != 7]
     for entity, label, types in tuples(entities, "entity", "label", "types"):
         found += [f"entity {entity!r} has no type"] * (not types)
         bare = NO_NAME.fullmatch(label) and label[0] != "P"  # the P90 is a product

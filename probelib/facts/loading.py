@@ -74,7 +74,9 @@ def everything(
         return _with_atlas_texts(formats.READERS[name](folder, relations))
     columns = dict(pair.partition(":")[::2] for pair in query.split(","))
     if name != "table" or not all(columns.values()):
-        raise ProbeError(f"data={data!r}: columns are written table?subject:s,relation:prop,object:o")
+        raise ProbeError(
+            f"data={data!r}: columns are written table?subject:s,relation:prop,object:o"
+        )
     return _with_atlas_texts(formats.READERS[name](folder, relations, columns))
 
 

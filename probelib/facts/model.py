@@ -1,26 +1,12 @@
 """What a fact is: the kit's five tidy frames, and their rules.
 
-Glossary (one word per concept, in the whole kit)
-
-============= ====================================================================================
-fact          a triple (subject, relation, object) that holds for ever or from ``start`` to ``end``
-              ("" = open, "?" = a date that is unknown)
-entity        what a subject or an object is; its key is unique, its label is what a reader sees
-relation      the kind of a fact, named by its Wikidata property (P36, "capital"); functional if a
-              subject has one right object at a time
-type          what kind of thing an entity is; a relation's ``object_type`` "city|town": its objects
-              are one of these
-template      a text with ``[X]`` for the subject (and ``[Y]`` for the object)
-role          use of a template: ``question`` (MONITOR's QA); ``cloze`` ends just before the object
-              (WP); ``statement`` has ``[X]`` and ``[Y]`` (MONITOR's FC); ``hgp``, ``mmp``:
-              human-written and mined prompts (ZP-LKE)
-prompt        a template with its subject filled in, after a context or without one
-candidate     an entity offered as the answer; the right one is the gold object
-answer space  all candidates of a relation: the objects of its facts
-distractor    a candidate that is wrong for the subject
-popularity    how well an entity is known: in the atlas from 1 (obscure) to 5 (known to nearly
-              everyone), estimated; of other data a number such as page views
-============= ====================================================================================
+A fact is a triple (subject, relation, object) of entities. A relation is named by its Wikidata
+property (P36, "capital") and functional if a subject has one right object at a time. A template is
+a text with ``[X]`` for the subject (and ``[Y]`` for the object); filled in, it is a prompt. Its role
+is ``question`` (MONITOR's QA); ``cloze``, which ends just before the object (WP); ``statement``,
+with ``[X]`` and ``[Y]`` (MONITOR's FC); ``hgp`` or ``mmp``: human-written and mined prompts (ZP-LKE).
+A candidate is an entity offered as the answer: the gold object, or a distractor, which is wrong for
+the subject. The answer space of a relation is the objects of its facts.
 """
 
 import hashlib
@@ -55,10 +41,12 @@ class Facts:
     """Facts and everything that is needed to build prompts for them.
 
     facts        one row per fact: ``fact`` (its id), ``relation``, ``subject`` and ``object``
-                 (entity keys), ``start`` and ``end`` ("" = open; a year or a date otherwise)
-    entities     one row per entity: ``entity`` (its key), ``label``, ``wikidata`` (Wikidata id, or
-                 another id that several labels share; or ""), ``aliases`` (tuple), ``types``
-                 (tuple, the most specific first), ``popularity`` (0 = unknown)
+                 (entity keys), ``start`` and ``end`` (a year or a date; "" = open, "?" = unknown)
+    entities     one row per entity: ``entity`` (its key), ``label`` (what a reader sees),
+                 ``wikidata`` (Wikidata id, or another id that several labels share; or ""),
+                 ``aliases`` (tuple), ``types`` (tuple, the most specific first), ``popularity``
+                 (in the atlas from 1, obscure, to 5, known to nearly everyone, estimated; of other
+                 data a number such as page views; 0 = unknown)
     relations    one row per relation: ``relation``, ``name``, ``subject_type``, ``object_type``,
                  ``functional``
     templates    one row per template: ``relation``, ``role``, ``number`` (from 1; the base template

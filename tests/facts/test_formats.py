@@ -22,6 +22,7 @@ FRANCE = {"sub_id": "Q142", "sub_label": "France", "sub_aliases": ["French Repub
 FRANCE |= {"obj_id": "Q90", "obj_label": "Paris", "answer_idx": 0}
 ITALY = {"sub_id": "Q38", "sub_label": "Italy", "obj_id": "Q220", "obj_label": "Rome"}
 
+
 def lines(path, *rows):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))

@@ -47,8 +47,7 @@ SLOTS = ("head", "relation", "tail")
 @dataclass(frozen=True)
 class Graph:
     """A knowledge graph: four Arrow tables (see the docstring of this module), and ``about``: the
-    ``source``; of a dump also ``counts`` of everything read, skipped, filtered out and kept, and
-    ``examples``, the first skipped lines."""
+    ``source``; of a dump also ``counts`` of everything read, skipped, filtered out and kept."""
 
     triples: pa.Table
     entities: pa.Table
