@@ -9,7 +9,6 @@
 ``annotated``   human ratings and annotated verbalizations
 ``validity``    when a fact holds
 ``graphs``      knowledge graphs in columns, with a reader of DBpedia's dumps
-``downloads``   where published data are, and ``fetch``
 ``text``        reading text files with errors that name the line
 ``check``       counts and problems of facts
 

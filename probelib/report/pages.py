@@ -1,9 +1,8 @@
-"""What a run shows: one Markdown page per notebook, the page of claims, the index, and all of it as
-one HTML page.
+"""What a run shows: one Markdown page per notebook, the page of claims, and all of it as one HTML
+page.
 
 figures/<profile>/monitor/sec5_results.md   the executed notebook, with claims; code folded
 figures/<profile>/claims.md                 every claim of the papers, and what came out here
-figures/README.md                           the index of the default profile's pages
 runs/<profile>/report.html                  the pages in one file: no network, no script
 """
 
@@ -41,14 +40,6 @@ CLAIMS = """# What the papers claim, and what came out here
 One row per claim. *In the paper* quotes it; *here* is the estimate of the artifact that the link leads to. The verdict comes
 from 95 % intervals alone: *shown* or *reversed* if they exclude the level of the claim, *undecided* if they do not; cases are
 counted, never outvoted. All estimates are in the `.claims.csv` beside each artifact.
-"""
-INDEX = """# Tables and figures
-
-Each page is an executed notebook of the default profile, its code folded: question, equations, tables, pictures, claims.
-`./run_all.sh` writes these pages; the numbers of every table and figure are beside it as CSV.
-What the papers claim, and what came out here: [claims](atlas/claims.md).
-The same notebooks on a real pretrained model, SmolLM2-135M: [real](real/claims.md).
-
 """
 FORMULA = re.compile(
     r"(?P<code>(?P<ticks>`+).+?(?P=ticks))|\$\$(?P<block>.+?)\$\$|(?<![\\\w$])\$(?P<inline>[^\s$](?:[^$\n]*[^\s$])?)\$(?!\w)",
@@ -97,8 +88,6 @@ def book(profile: str, steps: list, status: dict[str, str]) -> Path:
         parts.append(f"<section id='{step.notebook}'>{shown}</section>")
     if found := write_claims(profile, steps):
         parts.insert(0, _standalone(found.read_text(encoding="utf-8"), found.parent))
-    if profile == DEFAULT:
-        write_index(profile, steps)
     front = (
         f"# What do language models know as fact?\n\nProfile {profile}.\n\n{markdown_rows(rows)}"
     )
@@ -299,16 +288,6 @@ def _claim_rows(artifact: str, link: str, found: list) -> list[tuple[str, ...]]:
         printed = "–" if pd.isna(about.printed) else f"{about.printed:g}"
         rows.append((f"{escape_markdown(about.claim)} {link}", quoted, printed, *here))
     return rows
-
-
-def write_index(profile: str, steps: list) -> Path:
-    """Write figures/README.md: the pages of a profile with their tables and figures."""
-    rows = [("page", "tables and figures")]
-    for step in steps:
-        if (page := page_path(profile, step.notebook)).exists():
-            link = f"[{step.title}]({page.relative_to(paths.FIGURES).as_posix()})"
-            rows.append((link, ", ".join(map(artifact_title, step.makes))))
-    return files.write(paths.FIGURES / "README.md", f"{INDEX}{markdown_rows(rows)}\n")
 
 
 def _relinked(body: str, notebook: str, folder: Path) -> str:
