@@ -10,7 +10,7 @@
 ``validity``    when a fact holds
 ``graphs``      knowledge graphs in columns, with a reader of DBpedia's dumps
 ``text``        reading text files with errors that name the line
-``check``       counts and problems of facts
+``check``       counts of facts
 
 >>> from probelib import facts
 >>> atlas = facts.load(n_facts="all")

@@ -27,7 +27,7 @@ REQUIRED = {*model.RELATIONS, "question", "cloze"}
 
 
 def read_atlas(folder: Path = ATLAS) -> Facts:
-    """Every fact of the atlas, current and former. ``check.problems`` tests more than this does."""
+    """Every fact of the atlas, current and former."""
     by_number = lambda path: (path.stem[0] == "K", int(path.stem[1:]))
     paths = sorted(folder.glob("[PK]*.yaml"), key=by_number)
     about = [_read_relation(path) for path in paths]
