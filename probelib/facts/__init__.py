@@ -10,7 +10,6 @@
 ``validity``    when a fact holds
 ``graphs``      knowledge graphs in columns, with a reader of DBpedia's dumps
 ``text``        reading text files with errors that name the line
-``check``       counts of facts
 
 >>> from probelib import facts
 >>> atlas = facts.load(n_facts="all")
@@ -24,6 +23,7 @@ from probelib.facts.model import (
     Facts,
     chance_levels,
     choose,
+    counts,
     current,
     draw_distractors,
     keep,

@@ -1,8 +1,5 @@
-"""Human annotations: KaRR's ratings of facts, and the errors of verbalizations.
-
-Both belong to the Distractors paper (section 4.2, appendix B). They are references to compare with,
-in frames of their own, in the order of the file (the paper's folds are drawn over that order).
-"""
+"""Human annotations of the Distractors paper (section 4.2, appendix B): KaRR's ratings of facts, and
+the errors of verbalizations, in the order of the file (the paper's folds are drawn over it)."""
 
 from pathlib import Path
 

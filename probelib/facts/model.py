@@ -273,6 +273,25 @@ def _names_and_answers(facts: Facts, known: Facts) -> tuple[dict[str, set[str]],
     }
 
 
+def counts(facts: Facts) -> pd.DataFrame:
+    """Per relation: ``facts``, ``former`` (with an end), ``subjects``, ``objects`` (distinct),
+    ``majority`` (share of the most frequent object), ``object_in_subject`` (facts whose subject
+    contains the label of the object), ``questions``, ``clozes``."""
+    rows, labels = facts.facts, dict(tuples(facts.entities, "entity", "label"))
+    ends = tuples(rows, "subject", "object")
+    leaked = [labels[o].casefold() in labels[s].casefold() for s, o in ends]
+    groups = rows.assign(leaked=leaked, former=~holds(rows)).groupby("relation", sort=False)
+    subject, majority = groups["subject"], lambda own: own.value_counts(normalize=True).iloc[0]
+    columns = {"facts": groups.size(), "former": groups["former"].sum()}
+    columns |= {"subjects": subject.nunique(), "objects": groups["object"].nunique()}
+    columns |= {"majority": groups["object"].agg(majority)}
+    table = pd.DataFrame(columns | {"object_in_subject": groups["leaked"].sum()})
+    names = facts.relations.set_index("relation")[["name"]]
+    roles = pd.crosstab(facts.templates["relation"], facts.templates["role"])
+    roles = roles.reindex(index=names.index, columns=["question", "cloze"], fill_value=0)
+    return names.join(table).join(roles.set_axis(["questions", "clozes"], axis=1)).reset_index()
+
+
 def chance_levels(facts: Facts) -> pd.DataFrame:
     """Accuracy of guessing per relation: ``facts``, ``options`` (mean number per fact, the gold
     answer included), ``chance`` (mean of 1 / options; 0.01 with 100 options)."""

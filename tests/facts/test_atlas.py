@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from probelib import facts
-from probelib.facts import check, model
+from probelib.facts import model
 from probelib.facts.model import LITERALS, Facts, current, tuples
 from probelib.facts.names import NO_NAME, clean
 from probelib.facts.validity import days, is_date
@@ -59,7 +59,7 @@ def wrong_distractors(facts: Facts, known: Facts) -> int:
 def test_the_shipped_atlas_is_sound():
     atlas = facts.atlas()
     assert problems(atlas) == [] and wrong_distractors(current(atlas), atlas) == 0
-    table = check.counts(atlas)
+    table = facts.counts(atlas)
     assert (table["objects"] >= 100).sum() >= 12 and table["former"].sum() >= 150
     assert table["object_in_subject"].sum() <= 0.03 * len(atlas.facts)
 

@@ -8,8 +8,7 @@
     graph/graph.json        its source; what was read, skipped, filtered out and kept; written last
 
 Uncompressed Arrow is mapped, not loaded: of tens of millions of triples only what is accessed is
-read. ``dumps`` has the readers; ``to_facts`` and ``from_facts`` convert to the tidy frames and
-back. What GraphEval computes on a graph is here, too.
+read. What GraphEval computes on a graph is here, too.
 """
 
 import json
