@@ -78,7 +78,7 @@ ON_THE_COMMAND_LINE = [
     ((*SEC5, "--set", "n_facts", "3"), "--set 'n_facts': NAME=VALUE is expected, as in --set n_facts=50."),
     ((*SEC5, "--set", f"models={SMALLEST}"),
      f"--set models={SMALLEST}, monitor/sec5_results: '{SMALLEST}' is of type str, the notebook takes list. A list is written "
-     f"[{SMALLEST}]."),
+     "[a, b]; ..."),
     ((*SEC5, "--set", "folder=columns.csv"),
      "folder=... the data are the atlas, which is shipped and takes no folder; "
      "name the data in this folder: --set data=table ..."),
