@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from probelib import report, stats
-from probelib.facts import Facts, pick
-from probelib.facts.options import chance_levels
+from probelib.facts import Facts, chance_levels, pick
 from probelib.prompts import gold, many_shot
 from probelib.report import SMALL, Artifact, cases, check, family
 from probelib.zplke import measures, scores

@@ -366,8 +366,6 @@ def test_models_replace_all_others(tmp_path, monkeypatch):
     [
         (["data=table", "columns=subject:s,relation:=P36"], "table?subject:s,relation:=P36"),
         (["columns={subject: s, relation: prop}"], "table?subject:s,relation:prop"),
-        (["data=hub:me/capitals", "columns=subject:s"], "hub:me/capitals?subject:s"),
-        (["data=hub:akariasai/PopQA"], "hub:akariasai/PopQA"),
         (["graph=mine.ttl"], "{}/mine.ttl"),
         (["graph=atlas"], "atlas"),
     ],
