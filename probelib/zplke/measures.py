@@ -9,8 +9,7 @@ For a fact with subject x*, right object y*, candidates C and the input sigma [z
     Acc@K            = accuracy over the facts with confidence > K                       [Eq. 5]
     eta              = |known to both| / |known to the smaller model|                    (4.2.2)
 
-Log-probabilities are in nats, without length normalisation. ``probelib.zplke`` says where paper,
-released code and this kit differ.
+Log-probabilities are in nats, without length normalisation.
 """
 
 import re
@@ -35,8 +34,7 @@ TIE = 1e-5  # nats: a smaller difference of two log-probabilities is rounding, s
 
 
 def choices(scores: pd.DataFrame, gold: Mapping[str, str], per_token=False, variant="kit"):
-    """The multiple-choice test, one row per prompt [zplke, Eq. 3]: ``fact``, ``relation``,
-    ``prompt``, and
+    """The multiple-choice test, one row per prompt [zplke, Eq. 3], with
 
     correct    whether the right object is above all others by more than ``TIE``; False if not valid
     tie        whether it shares the first place
@@ -93,9 +91,8 @@ def _right_options(scores: pd.DataFrame, gold: Mapping[str, str], start, names) 
 
 def pmi(scores: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
     """The scores with ``logprob`` minus the log of the candidate's prior: its mean probability
-    after the other subjects of the relation, in the same draw of examples. So a candidate that is
-    probable after any subject has no advantage. One that is offered after a single subject gets the
-    mean prior of its relation. ``prompts``: with the draw (``seed``) of every prompt."""
+    after the other subjects of the relation, in the same draw of examples (``seed`` of its prompt).
+    One that is offered after a single subject gets the mean prior of its relation."""
     seed = scores["prompt"].map(prompts.set_index("prompt")["seed"])
     p = np.exp(scores["logprob"].astype(np.float64))
     groups = p.groupby([scores["relation"], seed, scores["candidate"]])
@@ -118,24 +115,17 @@ def measure(scores: Iterable[pd.DataFrame], inputs: pd.DataFrame, gold: Mapping[
 
     scores   one frame per model (or several of one model, for other inputs), read one by one
     rules    arguments of ``choices``
-    returns  ``.attrs["work"]``: model -> what its scores cost, summed over the frames
     """
     columns = ["prompt", "role", "template", "context", "seed", "method", "between"]
     about = inputs[[column for column in columns if column in inputs]]
     shots = about["context"].str.extract(r"^(\d+) examples", expand=False).fillna(0).astype(int)
-    about, frames, costs = about.assign(shots=shots), [], []
-    counted = ["requests", "requested_tokens", "tree_nodes", "forwarded_tokens", "forwards"]
+    about, frames = about.assign(shots=shots), []
     for rows in scores:
-        model, cost = rows["model"].iloc[0], rows.attrs["cost"]
         chosen = choices(rows, gold, **rules)
         chosen["per token"] = choices(rows, gold, per_token=True)["correct"]
         chosen["pmi"] = choices(pmi(rows, inputs), gold)["correct"]
-        frames.append(chosen.merge(about, on="prompt").assign(model=model))
-        costs.append({"model": model} | {name: cost.get(name, np.nan) for name in counted})
-    measured = pd.concat(frames, ignore_index=True)
-    work = pd.DataFrame(costs).groupby("model", sort=False).sum(min_count=1)
-    measured.attrs["work"] = work.to_dict("index")
-    return measured
+        frames.append(chosen.merge(about, on="prompt").assign(model=rows["model"].iloc[0]))
+    return pd.concat(frames, ignore_index=True)
 
 
 def longest(measured: pd.DataFrame) -> pd.DataFrame:
@@ -158,15 +148,9 @@ def by_model(values: pd.Series, models: Iterable[str]) -> pd.DataFrame:
 
 def change_of_share(before, after) -> dict[str, float]:
     """Change of the share of right answers between two inputs on the same facts: ``value`` with
-    ``low`` and ``high`` (95 %, adjusted Wald of Agresti and Min 2005), and McNemar's exact test:
-    ``lost``, ``gained``, ``p``, ``n``.
-
-    Half a fact is added to each of the four cells, so the interval has a width even at a ceiling or
-    a floor, where no answer changes: such a case is undecided.
-
-    >>> {name: round(end, 3) for name, end in change_of_share([1] * 60, [1] * 60).items()}
-    {'lost': 0, 'gained': 0, 'p': 1.0, 'n': 60, 'value': 0.0, 'low': -0.032, 'high': 0.032}
-    """
+    ``low`` and ``high`` (95 %, adjusted Wald of Agresti and Min 2005), and ``stats.mcnemar``. Half
+    a fact is added to each of the four cells, so the interval has a width even at a ceiling or a
+    floor, where no answer changes: such a case is undecided."""
     test = stats.mcnemar(before, after)
     n, lost, gained = test["n"], test["lost"], test["gained"]
     middle, changed = (gained - lost) / (n + 2), (gained + lost + 1) / (n + 2)
@@ -184,11 +168,10 @@ def answers_of_inputs(inputs: pd.DataFrame, generated: pd.DataFrame, labels: Map
 
 
 def right_by_input(answers: pd.DataFrame) -> pd.DataFrame:
-    """Per input of table 1 over all facts: ``estimator``, ``context``, ``right`` (count), its
-    ``share`` (Wilson interval), and against the longest list of correct examples with the same
-    estimator: the paired ``change`` of the share (``change_of_share``) and ``lost``, the share of
-    the answers right there that are wrong here (Wilson; wide where few are right there).
-    ``answers``: ``answers_of_inputs`` of several facts."""
+    """Per input of table 1 over all facts (``answers_of_inputs``): ``estimator``, ``context``,
+    ``right`` (count), its ``share`` (Wilson), and against the longest list of correct examples of
+    the same estimator: the paired ``change`` of the share (``change_of_share``), and ``lost``, the
+    share of the answers right there that are wrong here (Wilson)."""
     keys = ["estimator", "context"]
     wide = answers.pivot(index="fact", columns=keys, values="right").astype(bool)
     rows = []
@@ -205,9 +188,7 @@ def right_by_input(answers: pd.DataFrame) -> pd.DataFrame:
 
 def n95(accuracy: pd.Series) -> float:
     """Smallest number of examples that reaches 95 % of the accuracy with the most examples [zplke,
-    Fig. 3]; NaN if that accuracy is 0.
-
-    accuracy   mean over draws, indexed by the number of examples
+    Fig. 3]; NaN if that accuracy is 0. ``accuracy``: mean over draws, by the number of examples.
 
     >>> n95(pd.Series({1: .20, 5: .50, 10: .62, 20: .70, 30: .72, 50: .74}))
     30.0
@@ -227,9 +208,8 @@ def by_position(
     scores     per model, of each example's object after each prompt of ``scores.sequence``
     examples   context -> its examples (``scores.replaced``)
     role       "replaced", "after" (directly after a replaced one, and correct) or "rest"
-    known      whether the pair at this position has a mean probability of 0.5 or more in the
-               correct sequences of the *other* draws (in its own it would regress to the mean);
-               False if no other draw has it
+    known      whether the pair has a mean probability of 0.5 or more in the correct sequences of
+               the *other* draws (in its own it would regress to the mean); False without any
     """
     kinds = pd.concat([rows.assign(context=context) for context, rows in examples.items()])
     kinds = kinds.sort_values(["context", "seed", "position"])
@@ -255,14 +235,13 @@ def by_position(
 
 
 def effects(positions: pd.DataFrame) -> pd.DataFrame:
-    """How replaced examples change the other pairs of one model: ``pairs`` (which are counted),
-    ``effect``, ``n``, ``before`` and ``after`` (mean probabilities), ``change`` with ``change low``
-    and ``change high`` (95 % bootstrap over pairs; NaN for fewer than ``FEWEST_KNOWN``).
+    """How replaced examples change the other pairs of one model (``by_position``): ``pairs``,
+    ``effect``, ``n``, ``before`` and ``after`` (mean probabilities), ``change`` (95 % bootstrap
+    over pairs; NaN for fewer than ``FEWEST_KNOWN``).
 
-    Counted are known pairs (``by_position``) from the first replaced one on: all, and those
-    directly after a replaced one. Effects: "unknown" and "incorrect" (compared with the untouched
-    sequence), and "incorrect minus unknown" (both have the same positions replaced). A pair counts
-    once, with its mean over both layouts. ``positions``: ``by_position`` of one model."""
+    Counted are known pairs from the first replaced one on: all, and those directly after a replaced
+    one. Effects: "unknown" and "incorrect" (against the untouched sequence), and "incorrect minus
+    unknown" (the same positions). A pair counts once, with its mean over both layouts."""
     key = ["seed", "position"]
     untouched = positions[positions["context"] == "correct"][[*key, "probability"]]
     pairs = positions[positions["context"] != "correct"]
@@ -293,10 +272,7 @@ def effects(positions: pd.DataFrame) -> pd.DataFrame:
 def accuracy_at(choices: pd.DataFrame, thresholds: Iterable[float]) -> pd.DataFrame:
     """Acc@K [zplke, Eq. 5] for thresholds of the confidence: ``K``, ``accuracy``, ``low``,
     ``high``, ``kept`` (facts with a confidence above K), ``share`` of all prompts. NaN if no fact
-    is kept.
-
-    The interval is Wilson's over facts: several draws of examples for one fact count once.
-    """
+    is kept. The interval is Wilson's over facts: several draws for one fact count once."""
     rows = []
     for threshold in thresholds:
         some = choices[choices["confidence"] > threshold]
@@ -331,8 +307,7 @@ def response(text: str, gold: str, mode: str = "strict") -> bool:
 
 def measure_responses(generated: Iterable[pd.DataFrame], inputs: pd.DataFrame, labels: Mapping):
     """The response test of every model: the generated rows with ``strict`` and ``lenient``
-    (``response``), and ``method``, ``template`` and ``seed`` of the inputs. ``labels``: fact ->
-    label of its right object."""
+    (``response``), ``method``, ``template`` and ``seed``. ``labels``: fact -> its right label."""
     rows = pd.concat(generated, ignore_index=True)
     texts = list(zip(rows["text"], rows["fact"].map(labels), strict=True))
     for mode in ("strict", "lenient"):
@@ -383,9 +358,8 @@ def by_separator(measured: pd.DataFrame) -> pd.DataFrame:
 
 
 def accuracies(measured: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy of every model and relation over all of its facts and draws of examples [zplke,
-    Eq. 4]: ``model``, ``relation``, ``accuracy`` (Wilson interval by facts), ``n`` (facts),
-    ``between`` (std over draws; NaN for one)."""
+    """Accuracy of every model and relation over facts and draws of examples [zplke, Eq. 4], with
+    its Wilson interval by facts; ``n`` (facts), ``between`` (std over draws; NaN for one)."""
     rows = []
     for (model, relation), group in measured.groupby(["model", "relation"], sort=False):
         draws, n = group.groupby("seed")["correct"].mean(), group["fact"].nunique()
@@ -496,8 +470,8 @@ def subsumptions(measured: pd.DataFrame, pairs: Iterable[tuple[str, str]]) -> pd
 
 def family_correlations(matrix: pd.DataFrame, family) -> pd.DataFrame:
     """The mean Pearson's r over relations between the models of two families (figure 8), without
-    pairs of a model with itself: NaN on the diagonal for a family of one model. ``matrix``: models
-    x relations, accuracies; ``family``: function from a model's name to its family."""
+    pairs of a model with itself: NaN on the diagonal for a family of one model. Arguments as in
+    ``between_families``: ``accuracy_matrix``, and a function from a model's name to its family."""
     pairs = matrix.T.corr(min_periods=3)
     long = pairs.where(~np.eye(len(pairs), dtype=bool)).rename_axis("a").rename_axis("b", axis=1)
     long = long.stack().rename("r").reset_index()
@@ -524,15 +498,14 @@ def guessers(options: pd.DataFrame, asked: pd.DataFrame, examples: pd.DataFrame)
     """Baselines without a model: ``relation`` -> the accuracy of each rule and a share of facts,
     means over facts and draws of examples.
 
-    options    ``fact``, ``candidate``, ``label``
-    asked      ``fact``, ``relation``, ``subject`` (its label), ``gold`` (the right candidate)
-    examples   ``relation``, ``seed``, ``object`` (label)
-
-    chance     guess among the options
+    chance     guess among the ``options`` (``fact``, ``candidate``, ``label``)
     copy       take the longest option that is part of the subject; without one, guess
     majority   take the most frequent object of the examples; if no option is one, guess
     in_subject, in_examples   the right object is part of the subject, or an example's object
     best rule  the highest of the three accuracies
+
+    ``asked``: ``fact``, ``relation``, ``subject`` (label), ``gold`` (the right candidate);
+    ``examples``: ``relation``, ``seed``, ``object`` (label).
     """
     options, keys = options.merge(asked, on="fact", validate="many_to_one"), ["seed", "fact"]
     pairs = zip(options["label"], options["subject"], strict=True)
