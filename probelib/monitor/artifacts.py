@@ -1,7 +1,4 @@
-"""MONITOR's tables and figures: measured numbers in, ``Artifact`` out (texts: ``claims.yaml``).
-
-Correlations over models have intervals that hold without each family.
-"""
+"""MONITOR's tables and figures: measured numbers in, ``Artifact`` out (texts: ``claims.yaml``)."""
 
 from itertools import combinations, pairwise
 
@@ -151,9 +148,6 @@ def table3(scores: dict[str, pd.DataFrame], prompts: pd.DataFrame) -> Artifact:
     return Artifact("monitor/table3", table, check("monitor/table3", **found))
 
 
-# ---- section 4: anchors
-
-
 def figure3(prompts: pd.DataFrame, objects: pd.DataFrame, gold: str) -> Artifact:
     """The most probable objects after the prompts of a primary and two far foreign anchors
     (``measures.farthest_prompts``). ``objects``: ``scores.score_objects``; ``gold``: a label."""
@@ -180,25 +174,22 @@ def figure3(prompts: pd.DataFrame, objects: pd.DataFrame, gold: str) -> Artifact
     return Artifact("monitor/figure3", table[columns], figure=figure)
 
 
-# ---- section 5.1: the data
-
-
 def table9(facts: Facts, whole: Facts) -> Artifact:
-    """Facts, frames and known problems per relation. ``whole``: all facts, which give the right
-    objects of a subject; ``leaked``: the object is part of the subject; ``several`` right ones."""
+    """Facts, frames and known problems per relation: ``leaked``: the object is part of the subject;
+    ``several`` right ones, and ``right_distractor``, by the ``whole`` data."""
     known, label = right_objects(whole), facts.entities.set_index("entity")["label"].str.casefold()
     offered = facts.distractors.groupby("fact")["object"].agg(set).to_dict()
     questions = facts.templates[facts.templates["role"] == "question"]
-    frames, rows = questions.groupby("relation")["template"].agg(["size", "nunique"]), []
+    frames, rows = questions["relation"].value_counts(), []
     columns = ["fact", "relation", "subject", "object"]
     for fact, relation, subject, obj in facts.facts[columns].itertuples(index=False):
         right, wrong = known.get((relation, subject), set()) | {obj}, offered.get(fact, set())
-        r, distinct = frames.loc[relation]
-        flaws = (label[obj] in label[subject], len(right) > 1, bool(right & wrong), not wrong)
-        rows.append((relation, 1, r, distinct, *flaws, r + 1 + len(wrong)))  # prompts: R + 1 + M
-    flaws = ["leaked", "several", "right_distractor", "no_distractor", "prompts"]
-    rows = pd.DataFrame(rows, columns=["relation", "facts", "frames", "distinct", *flaws])
-    ways = {"facts": "sum", "frames": "first", "distinct": "first"} | dict.fromkeys(flaws, "sum")
+        flaws = (label[obj] in label[subject], len(right) > 1, bool(right & wrong))
+        r = frames[relation]
+        rows.append((relation, 1, r, *flaws, r + 1 + len(wrong)))  # prompts: R + 1 + M
+    flaws = ["leaked", "several", "right_distractor", "prompts"]
+    rows = pd.DataFrame(rows, columns=["relation", "facts", "frames", *flaws])
+    ways = {"facts": "sum", "frames": "first"} | dict.fromkeys(flaws, "sum")
     first = facts.templates[facts.templates["number"] == 1]
     first = first.pivot(index="relation", columns="role", values="template")
     named = {"statement": "template", "question": "prompt example"}
@@ -216,8 +207,7 @@ def _ranked(measured: Measured) -> list[str]:
 
 
 def table4(measured: Measured) -> Artifact:
-    """The main results: MONITOR, accuracies and mean primary anchor per model; ``anchored acc``,
-    over the anchored facts; ``common``, MONITOR over the facts that all models anchor."""
+    """The main results per model; ``common``: MONITOR over the facts that all models anchor."""
     table, common = measured.models.copy(), measures.anchored_by_all(measured.facts)
     anchored = measures.anchored_accuracy(measured.facts).mean()
     table["anchored acc"] = table["model"].map(anchored)
@@ -249,15 +239,13 @@ def table5(measured: Measured, relations: list[str]) -> Artifact:
 def table10(measured: Measured, facts: Facts) -> Artifact:
     """MONITOR by relation and model. The claim is about the two models with the lowest overall."""
     groups = measured.relations.groupby("relation")
-    table = facts.relations[["relation", "name"]]
-    table = table.join(groups["n"].first(), on="relation")
-    table = table.join(groups["coverage"].median(), on="relation")
+    about = groups.agg({"n": "first", "coverage": "median"})
+    table = facts.relations[["relation", "name"]].join(about, on="relation")
     wide = measured.relations.pivot(index="relation", columns="model", values="MONITOR")
     table = table.join(wide[measured.models["model"]], on="relation")
-    values = table[measured.models["model"]]
+    values = table[measured.models["model"]].agg(["min", "median", "max"], axis=1)
     shown = table[["relation", "name", "n", "coverage"]]
-    shown = shown.assign(lowest=values.min(axis=1), median=values.median(axis=1))
-    shown["highest"] = values.max(axis=1)
+    shown = shown.join(values.rename(columns={"min": "lowest", "max": "highest"}))
     first = _ranked(measured)[:2]
     edge = {r: margin(measured, *first, r) for r in table["relation"] if len(first) > 1}
     claims = check("monitor/table10", edge=pd.DataFrame(edge).T)
@@ -289,8 +277,7 @@ def _few(measured: Measured) -> bool:
 
 
 def _families(measured: Measured) -> dict[str, list[str]]:
-    """family -> its models that have a MONITOR, by size; of one size the first (variants of a model
-    are no sizes)."""
+    """family -> its models that have a MONITOR, by size; of one size (variants) the first."""
     table = measured.models.dropna(subset=["MONITOR"]).sort_values("parameters", kind="stable")
     table = table.assign(family=table["model"].map(family))
     table = table.drop_duplicates(["family", "parameters"])
@@ -308,21 +295,21 @@ def figure11(measured: Measured) -> Artifact:
     if len(models) < 2:
         return lacking("monitor/figure11", table)
     drawn = table[table["n"] >= 3] if (table["n"] >= 3).any() else table
-    curves = [(f"{r} ({n})", own) for (r, n), own in drawn.groupby(["relation", "n"], sort=False)]
-    columns = min(5, len(curves))
-    height = -(-len(curves) // columns)
+    curves = drawn.groupby(["relation", "n"], sort=False)
+    columns = min(5, curves.ngroups)
+    height = -(-curves.ngroups // columns)
     size = (4.4, 0.6 + 0.85 * height, height, columns)
     figure, axes = charts.subplots(*size, sharex=True, sharey=True)
-    for axis in axes.flat[len(curves) :]:
+    for axis in axes.flat[curves.ngroups :]:
         axis.axis("off")
-    for place, (axis, (title, own)) in enumerate(zip(axes.flat, curves, strict=False)):
+    for place, (axis, ((r, n), own)) in enumerate(zip(axes.flat, curves, strict=False)):
         axis.plot(own["parameters"], own["MONITOR"], marker="o", markersize=3, color=BLUE)
         ends = (own["MONITOR low"], own["MONITOR high"])
         axis.fill_between(own["parameters"], *ends, color=BLUE, alpha=0.2, linewidth=0)
-        axis.set_title(title, fontsize=8, pad=2)
+        axis.set_title(f"{r} ({n})", fontsize=8, pad=2)
         charts.size_axis(axis, drawn["parameters"], ends_only=True)
         axis.set_xlabel(None)
-        bottom = place + columns >= len(curves)  # no panel below it
+        bottom = place + columns >= curves.ngroups  # no panel below it
         axis.tick_params(axis="x", labelsize=7, labelbottom=bottom)
     figure.supxlabel(f"parameters without embeddings ({largest})", fontsize=9)
     figure.supylabel("MONITOR", fontsize=9)
@@ -369,8 +356,7 @@ def table6(measured: Measured, relation: str) -> Artifact:
 
 
 def figure4(measured: Measured, relation: str) -> Artifact:
-    """Accuracies of all runs of a relation as boxes. The claim is about pairs of models whose base
-    accuracies differ by at most ``WITHIN`` points."""
+    """Accuracies of all runs of a relation as boxes; the claim compares models of similar ones."""
     table = measures.instability(measured, relation).set_index("model")  # by base accuracy
     runs = {m: own[own["relation"] == relation]["accuracy"] for m, own in measured.runs.items()}
     order, places = table.index.tolist(), np.arange(1, len(table) + 1)
@@ -427,8 +413,7 @@ def _scatter(axis, table: pd.DataFrame, x: str, y: str) -> None:
 
 
 def correlations(measured: Measured, common: Measured, alone: Measured, relation: str) -> Artifact:
-    """The correlations that the paper argues with, ours beside the printed ones. ``common``:
-    ``measures.measure_common``; ``alone``, ``relation``: those of table 6."""
+    """The correlations of the paper, ours beside the printed ones (``alone``: of table 6)."""
     models, shared, spread = measured.models, common.models, measures.instability(alone, relation)
     anchored = models["model"].map(measures.anchored_accuracy(measured.facts).mean())
     ranks = models[["MONITOR", "avg acc"]].rank().assign(model=models["model"])
@@ -477,8 +462,7 @@ def readings(measured: Measured, scores: dict, prompts: pd.DataFrame) -> Artifac
 
 
 def figure9(measured: Measured, models: list[str], relation: str) -> Artifact:
-    """Histograms of the anchors in a relation, on the facts that all models anchor (on each model's
-    own, if there is none). The first model has the lower MONITOR."""
+    """Histograms of the anchors on the facts that all models anchor (without any, on all)."""
     table = measures.anchor_probabilities(measured, models, relation)
     drawn = table[table["common"]] if table["common"].any() else table
     size = (3.8, 1.75 * len(models) + 0.2, len(models))

@@ -31,11 +31,7 @@ MONITOR = ["MONITOR", "MONITOR low", "MONITOR high"]
 
 
 def pfd(p: np.ndarray, f: np.ndarray) -> float:
-    """Prompt-framing degree [Eq. 1], in [0, 1]. p: [L], f: [R, L]; NaN without frames.
-
-    >>> round(pfd(np.array([.9, .7]), np.array([[.8, .5], [.6, .6]])), 3)
-    0.175
-    """
+    """Prompt-framing degree [Eq. 1], in [0, 1]. p: [L], f: [R, L]; NaN without frames."""
     return float(np.abs(p[None] - f).mean()) if f.size else np.nan
 
 
@@ -51,10 +47,8 @@ def root(pfd, ird, alphas: tuple[float, float, float] = THIRDS):
 
 
 def anchors(scores: DataFrame, prompts: DataFrame) -> DataFrame:
-    """The anchors, one row per fact: ``fact``, ``relation``, ``p`` [L], ``f`` [R, L], ``n`` [M, L].
-
-    Contexts count with frame 1 only. Raise ProbeError for a fact without the positive context.
-    """
+    """The anchors, one row per fact: ``fact``, ``relation``, ``p`` [L], ``f`` [R, L], ``n`` [M, L];
+    contexts with frame 1 only. Raise ProbeError for a fact without the positive context."""
     asked = prompts[["prompt", "template", "context"]]
     rows = scores.merge(asked, on="prompt", validate="many_to_one")
     relation = dict(zip(rows["fact"], rows["relation"], strict=True))
@@ -84,14 +78,12 @@ def distances(anchors: DataFrame, alphas: tuple[float, float, float] = THIRDS) -
     return frame
 
 
-def measure_facts(scores: DataFrame, prompts: DataFrame, sets=None, grid=None) -> DataFrame:
+def measure_facts(scores: DataFrame, prompts: DataFrame) -> DataFrame:
     """One model's facts: ``distances``; ``anchored``, whether greedy decoding gives the gold object
-    with the positive context; ``acc``, the share of the R x M runs that are right. ``sets``,
-    ``grid``: ``anchors`` and ``verdicts`` of these scores, if already computed."""
-    table = distances(anchors(scores, prompts) if sets is None else sets)
-    grid = verdicts(scores, prompts) if grid is None else grid
+    with the positive context; ``acc``, the share of the R x M runs that are right."""
+    table, acc = distances(anchors(scores, prompts)), verdicts(scores, prompts).mean(axis=1)
     right = verdicts(scores, prompts, "positive").iloc[:, 0] == 1
-    return table.assign(anchored=table["fact"].map(right), acc=table["fact"].map(grid.mean(axis=1)))
+    return table.assign(anchored=table["fact"].map(right), acc=table["fact"].map(acc))
 
 
 def counted(distances: DataFrame) -> DataFrame:
@@ -114,11 +106,11 @@ class Measured:
     """MONITOR and accuracies of several models on the same facts, each computed once.
 
     facts       model -> ``measure_facts``: one row per fact
-    anchors     model -> ``anchors``: the probabilities that ``facts`` is computed from
+    anchors     model -> ``anchors``
     runs        model -> ``accuracy`` of each of the R x M runs
     relations   one row per model and relation: ``per_relation``, ``summarize`` of the runs, and
                 ``base acc`` (frame 1 without context); percent
-    models      one row per model: the columns of table 4
+    models      one row per model: table 4
     replicates  ``resample``: of ``MONITOR``, ``avg acc``, ``std`` [times, models, relations]
     """
 
@@ -138,7 +130,7 @@ def measure(scores: dict[str, DataFrame], prompts: DataFrame, seed: int = 0) -> 
     """Measure every model. ``scores``: model -> ``scores.score_answers``, on the same facts."""
     sets = {m: anchors(rows, prompts) for m, rows in scores.items()}
     grids = {m: verdicts(rows, prompts) for m, rows in scores.items()}
-    facts = {m: measure_facts(rows, prompts, sets[m], grids[m]) for m, rows in scores.items()}
+    facts = {m: measure_facts(rows, prompts) for m, rows in scores.items()}
     runs = {m: accuracy(grid, facts[m]) for m, grid in grids.items()}
     replicates = resample(facts, grids, seed=seed)
     relations, models = [], []
@@ -245,7 +237,7 @@ def resample(facts: dict, grids: dict | None = None, times: int = 1000, seed: in
 
 def margin(measured: Measured, first: str, second: str, relation=None, of="MONITOR") -> dict:
     """``of`` (MONITOR, std) of model ``second`` minus that of ``first``, in a relation or overall
-    (None): ``value``, ``low``, ``high``, the 95 % bootstrap interval over facts, paired."""
+    (None), with the 95 % bootstrap interval over facts, paired: ``value``, ``low``, ``high``."""
     table, replicates = measured.models, stats.nanmean(measured.replicates[of], 2)
     if relation is not None:
         place = measured.relations["relation"].unique().tolist().index(relation)
@@ -256,12 +248,10 @@ def margin(measured: Measured, first: str, second: str, relation=None, of="MONIT
 
 
 def instability(measured: Measured, relation: str) -> DataFrame:
-    """One row per model, by base accuracy: MONITOR and the spread of accuracy over runs (table 6).
-
-    ``std``, ``std (ddof 0)`` in points; ``std low``, ``std high``: 95 % bootstrap interval over
-    facts, corrected for its bias; ``relative``: std over avg acc, NaN if that is 0.
-    """
-    rows = measured.relation(relation).rename(columns={"std0": "std (ddof 0)"})
+    """One row per model, by base accuracy: MONITOR and the spread of accuracy over runs (table 6):
+    ``std`` in points with its 95 % bootstrap interval over facts, corrected for its bias;
+    ``relative``: std over avg acc, NaN if that is 0."""
+    rows = measured.relation(relation)
     place = measured.relations["relation"].unique().tolist().index(relation)
     replicates = measured.replicates["std"][:, :, place].T  # [models, times]
     ends = map(stats.bias_corrected_interval, replicates, rows["std"])
@@ -269,7 +259,7 @@ def instability(measured: Measured, relation: str) -> DataFrame:
     rows["relative"] = rows["std"] / rows["avg acc"].where(rows["avg acc"] > 0)
     rows["parameters"] = measured.models["parameters"].to_numpy()
     columns = ["relation", "model", "parameters", *MONITOR, "base acc", "avg acc"]
-    columns += ["std", "std low", "std high", "std (ddof 0)", "relative"]
+    columns += ["std", "std low", "std high", "relative"]
     return rows[columns].sort_values("base acc")
 
 
@@ -332,10 +322,10 @@ def accuracy(grid: DataFrame, facts: DataFrame) -> DataFrame:
 
 
 def summarize(runs: DataFrame) -> DataFrame:
-    """Per relation ``avg acc``, ``max``, ``min``, ``std`` (ddof 1), ``std0`` (ddof 0) of runs."""
+    """Per relation ``avg acc``, ``max``, ``min`` and ``std`` (ddof 1) of runs."""
     groups = runs.groupby("relation", sort=False)["accuracy"]
     table = groups.agg(["mean", "max", "min", "std"]).rename(columns={"mean": "avg acc"})
-    return table.assign(std0=groups.std(ddof=0)).reset_index()
+    return table.reset_index()
 
 
 # ---- forms of the prompt (section 3.1)
@@ -354,9 +344,8 @@ def checking(scores: DataFrame, prompts: DataFrame) -> DataFrame:
 
 
 def judge_forms(scores: dict[str, dict], prompts: dict[str, DataFrame]) -> DataFrame:
-    """One row per model and prompt without context: ``fact``, ``template``, ``kind`` ("QA", "WP",
-    "FC-pos", "FC-neg"), ``correct`` (percent), ``model``. Arguments: ``scores.score_forms``,
-    ``scores.prompts_by_form``."""
+    """One row per model and prompt of ``scores.prompts_by_form`` without context: ``fact``,
+    ``template``, ``kind`` ("QA", "WP", "FC-pos", "FC-neg"), ``correct`` (percent), ``model``."""
     plain, rows = prompts | {"QA": prompts["QA"][prompts["QA"]["context"] == "none"]}, []
     for model in scores["QA"]:
         for kind in [kind for kind in ("QA", "WP") if kind in scores]:
@@ -389,8 +378,8 @@ def spread_of_paraphrases(judged: DataFrame) -> DataFrame:
 
 
 def by_prompt(scores: DataFrame, prompts: DataFrame, fact: str) -> DataFrame:
-    """The prompts of a fact's anchors: ``template``, ``context``, ``text``, ``probability`` (mean
-    over the gold answer's tokens), ``distance`` from the primary anchor."""
+    """The prompts of a fact's anchors, with their ``probability`` (mean over the gold answer's
+    tokens) and ``distance`` from the primary anchor."""
     rows = prompts[(prompts["fact"] == fact) & _of_anchors(prompts)]
     tokens = scores.set_index("prompt")["token_logprobs"][rows["prompt"]]
     found = [np.exp(logprobs.astype(float)) for logprobs in tokens]  # [L] each
@@ -428,8 +417,8 @@ def most_unstable(grids: dict[str, DataFrame]) -> tuple[str, str]:
 
 
 def most_apart(scores: dict[str, DataFrame], prompts: DataFrame) -> tuple[str, list[str]]:
-    """A base prompt and two models that both answer it with the most different probabilities, the
-    surer one first (figure 2). If no two models answer a prompt: of all models."""
+    """A base prompt and two models that answer it with the most different probabilities, the surer
+    one first (figure 2). If no two models answer a prompt: of all models."""
     base = prompts["prompt"][GRID["base"](prompts)]
     rows = pd.concat([s[s["prompt"].isin(base)].assign(model=m) for m, s in scores.items()])
     right = rows[rows["correct"].astype(bool)]
@@ -441,8 +430,8 @@ def most_apart(scores: dict[str, DataFrame], prompts: DataFrame) -> tuple[str, l
 
 
 def similar_pairs(table: DataFrame) -> list[tuple[str, str]]:
-    """Pairs of models within 5 points of average accuracy and 0.15 of coverage in a relation, those
-    that differ most in MONITOR first; in each pair the model with the lower MONITOR comes first."""
+    """Pairs of models within 5 points of average accuracy and 0.15 of coverage, those that differ
+    most in MONITOR first; in each pair the model with the lower MONITOR comes first."""
     rows = table.dropna(subset=["MONITOR", "avg acc"]).sort_values("MONITOR").to_dict("records")
     apart = lambda pair, column: abs(pair[1][column] - pair[0][column])
     like = lambda pair: apart(pair, "avg acc") <= 5 and apart(pair, "coverage") <= 0.15
@@ -451,8 +440,8 @@ def similar_pairs(table: DataFrame) -> list[tuple[str, str]]:
 
 
 def similar_models(measured: Measured, relation: str) -> list[str]:
-    """The models of section 5.2.3, the more reliable one first: the first of ``similar_pairs``;
-    without any, the two closest in accuracy; one model if no two have a MONITOR."""
+    """The first of ``similar_pairs``; without any, the two models closest in accuracy; one model if
+    no two have a MONITOR. The more reliable one comes first."""
     table = measured.relation(relation).sort_values("MONITOR")
     known = table.dropna(subset=["MONITOR", "avg acc"]).set_index("model")["avg acc"]
     gap = lambda pair: abs(known[pair[0]] - known[pair[1]])
@@ -493,9 +482,6 @@ def anchor_probabilities(measured: Measured, models: list[str], relation: str) -
             rows += [(model, fact, "primary", p.mean(), fact in common)]
             rows += [(model, fact, "foreign", v, fact in common) for v in (*f.mean(1), *n.mean(1))]
     return DataFrame(rows, columns=["model", "fact", "anchor", "probability", "common"])
-
-
-# ---- fewer prompts (section 6.2)
 
 
 def with_frames(own: DataFrame, frames: Iterable[int]) -> DataFrame:
@@ -539,9 +525,6 @@ def fewer_frames(measured: Measured, relation: str, size: int = 4, seed: int = 0
             value = table["first frames"][j] - table["first frames"][i]
             pairs[f"{table['model'][j]} - {table['model'][i]}"] = (value, *first)
     return table, DataFrame(pairs, ["value", "low", "high"]).T
-
-
-# ---- cost (section 5.2.4)
 
 
 def savings(rounds: DataFrame) -> DataFrame:

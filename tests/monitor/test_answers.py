@@ -5,29 +5,35 @@ import pytest
 
 from probelib.monitor import answers
 
+COMPOSED, DECOMPOSED = "S\u00e3o", "Sa\u0303o"  # one character with its accent, or two
+
 
 @pytest.mark.parametrize(
-    ("answer", "done", "verdict"),
+    ("answer", "gold", "done", "verdict"),
     [
-        (" Paris.", False, True),
-        (" paris, of course", False, True),
-        (" Paris", True, True),
-        (" Paris", False, None),
-        (" Par", False, None),
-        ("", False, None),
-        (" Parisian", False, False),
-        (" Rome", False, False),
-        ("", True, False),
-        (" in Paris", False, False),
+        (" Paris.", "Paris", False, True),
+        (" paris, of course", "Paris", False, True),
+        (" Paris", "Paris", True, True),
+        (" Paris", "Paris", False, None),
+        (" Par", "Paris", False, None),
+        ("", "Paris", False, None),
+        (" Parisian", "Paris", False, False),
+        (" Rome", "Paris", False, False),
+        ("", "Paris", True, False),
+        (" in Paris", "Paris", False, False),
+        (" Washington, D.C. is", "Washington, D.C.", False, False),
+        (" Washington, D.C.\n", "Washington, D.C.", False, True),
+        (COMPOSED, DECOMPOSED, True, True),
+        (DECOMPOSED, COMPOSED, True, True),
+        ("Sao", COMPOSED, True, False),  # no accent is another letter
+        (DECOMPOSED, "Sao", True, False),
+        *[("Sa", f"{sao} Paulo", False, None) for sao in (COMPOSED, DECOMPOSED)],
+        *[("Sa", f"{sao} Paulo", True, False) for sao in (COMPOSED, DECOMPOSED)],
+        *[("Sai", f"{sao} Paulo", False, False) for sao in (COMPOSED, DECOMPOSED)],
     ],
 )
-def test_what_counts_as_the_right_answer(answer, done, verdict):
-    assert answers.matches(answer, "Paris", done) is verdict
-
-
-def test_an_answer_with_a_full_stop_in_it():
-    assert answers.matches(" Washington, D.C. is", "Washington, D.C.", False) is False
-    assert answers.matches(" Washington, D.C.\n", "Washington, D.C.", False) is True
+def test_what_counts_as_the_right_answer(answer, gold, done, verdict):
+    assert answers.matches(answer, gold, done) is verdict
 
 
 def test_generated_text_decides_what_teacher_forcing_leaves_open():
@@ -38,23 +44,6 @@ def test_generated_text_decides_what_teacher_forcing_leaves_open():
     assert answers.decide(scores, generated).tolist() == [True, False, None]
 
 
-def test_an_accent_is_one_however_it_is_encoded():
-    """One character or two; but no accent is another letter."""
-    composed, decomposed, plain = "S\u00e3o", "Sa\u0303o", "Sao"
-    assert answers.matches(composed, decomposed) and answers.matches(decomposed, composed)
-    assert not answers.matches(decomposed, plain) and not answers.matches(plain, composed)
-
-
-def test_a_beginning_that_ends_before_an_accent_is_open():
-    for gold in ("S\u00e3o Paulo", "Sa\u0303o Paulo"):
-        assert answers.matches("Sa", gold, done=False) is None
-        assert answers.matches("Sa", gold) is False
-        assert answers.matches("Sai", gold, done=False) is False
-
-
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [("\n Paris. It", "Paris"), (" New York, USA", "New York"), ("  ", ""), (".", "")],
-)
-def test_an_answer_is_cut_at_the_first_stop(text, answer):
-    assert answers.extract(text) == answer
+def test_an_answer_is_cut_at_the_first_stop():
+    texts = ["\n Paris. It", " New York, USA", "  ", "."]
+    assert list(map(answers.extract, texts)) == ["Paris", "New York", "", ""]
