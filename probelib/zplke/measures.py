@@ -26,7 +26,6 @@ GAPS = ("above expected", "below ceiling")  # eta minus these
 SUBSUMED = ["smaller", "larger", "draw", "eta", "eta low", "eta high", "expected", "reversed"]
 SUBSUMED += ["relations", "ceiling", *(f"{g}{end}" for g in GAPS for end in ("", " low", " high"))]
 TESTS = ("response, strict", "response, lenient", "multiple choice")
-OFTEN = 16  # exposures from which a fact counts as taught often
 TIE = 1e-5  # nats: a smaller difference of two log-probabilities is rounding, so it is a tie
 
 
@@ -39,7 +38,8 @@ def choices(scores: pd.DataFrame, gold: Mapping[str, str], per_token=False, vari
     q_gold, confidence   normalised probability of the right and of the most probable option
     predicted, n_options   the candidate chosen; the number of options
 
-    scores     ``store.score``, one row per option. -inf is a probability of 0: the lowest of all
+    scores     ``prompt``, ``fact``, ``relation``, ``candidate``, ``logprob`` (nats), ``n_tokens``;
+               one row per option. -inf is a probability of 0: a valid option, the lowest of all
     gold       fact -> its right candidate; it must be among the options of every prompt once
     per_token  compare the mean log-probability per token, not the sum
     variant    "released": probabilities instead of logarithms, which underflow to 0 silently
@@ -351,7 +351,7 @@ def leaderboard(measured: pd.DataFrame, exposures: pd.Series | None = None) -> p
     bootstrap interval over relations), ``std`` over relations, ``between`` (std over draws, mean
     over relations; left out for one draw), ``p (Holm)`` against the next model below (``compare``);
     accuracy over facts by the rules ``per token`` and ``pmi``, and, if ``exposures`` (fact ->
-    count) are known, over the facts taught ``OFTEN`` times or more."""
+    count) are known, over the facts taught 16 times or more."""
     rows = []
     for model, own in accuracies(measured).groupby("model", sort=False):
         values = own["accuracy"]
@@ -364,8 +364,8 @@ def leaderboard(measured: pd.DataFrame, exposures: pd.Series | None = None) -> p
     board["p (Holm)"] = pd.Series(tested)
     board = board.join(measured.groupby("model")[["per token", "pmi"]].mean(), "model")
     if exposures is not None:
-        often = measured[measured["fact"].map(exposures) >= OFTEN].groupby("model")["correct"]
-        board[f"taught {OFTEN}+"] = board["model"].map(often.mean())
+        often = measured[measured["fact"].map(exposures) >= 16].groupby("model")["correct"]
+        board["taught 16+"] = board["model"].map(often.mean())
     return board if measured["seed"].nunique() > 1 else board.drop(columns="between")
 
 

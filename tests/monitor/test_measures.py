@@ -47,9 +47,6 @@ def answered(**known: str) -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
     return {m: scores.assign(correct=own) for m, own in right.items()}, prompts
 
 
-# ---- formulas
-
-
 def test_two_facts_by_hand():
     rows = table(A, B)
     assert rows["pfd"].tolist() == pytest.approx([0.175, 0.15])
@@ -107,9 +104,6 @@ def test_invariants(facts, random):
     wider = [f | {"f": [*f["f"], f["p"]]} for f in facts]  # one frame more that changes nothing
     shares = [len(f["f"]) / (len(f["f"]) + 1) for f in facts]
     assert table(*wider)["pfd"].to_numpy() == pytest.approx(rows["pfd"] * shares)
-
-
-# ---- anchors and runs
 
 
 def test_anchors_take_frame_one_after_contexts_and_all_frames_without():
@@ -170,9 +164,6 @@ def test_what_cannot_be_measured_is_refused():
         monitor.resample({"x": table(A, B), "y": table(A)}, times=2)
 
 
-# ---- several models, intervals
-
-
 def own(rows: pd.DataFrame, times: int = 50) -> tuple[pd.DataFrame, dict]:
     """``per_relation`` and ``overall`` of one model."""
     replicates = monitor.resample({"": rows}, times=times)["MONITOR"][:, 0]
@@ -220,8 +211,6 @@ def test_a_draw_without_an_anchored_fact_is_made_again():
     assert replicates == pytest.approx(rows["root"][0] / rows["pbar"][0])
     nobody = monitor.resample({"x": rows.assign(anchored=False)}, times=5)["MONITOR"]
     assert np.isnan(nobody).all()
-    nothing = table(A).iloc[:0]
-    assert monitor.resample({"x": nothing, "y": nothing}, times=7)["MONITOR"].shape == (7, 2, 0)
 
 
 def test_models_are_compared_on_the_facts_that_all_of_them_anchor():
@@ -236,11 +225,7 @@ def test_models_are_compared_on_the_facts_that_all_of_them_anchor():
     nobody, _ = answered(x="", y="")
     without = monitor.measure(nobody, prompts)
     assert monitor.measure_common(without, nobody, prompts) is without
-
-
-def test_a_difference_is_paired():
-    """By hand: the replicates of x and y differ by 0.1 or 0.2, however far each of them spreads."""
-    measured = monitor.measure(*answered(x="ab", y="b"))
+    # a difference is paired: x and y differ by 0.1 or 0.2, however far each of them spreads
     replicates = np.array([[[0.2], [0.3]], [[0.6], [0.8]]])  # [times, models, relations]
     measured = replace(measured, replicates={"MONITOR": replicates})
     found = monitor.margin(measured, "x", "y", "P1")
@@ -261,9 +246,6 @@ def test_fewer_frames_by_hand():
     assert pairs.columns.tolist() == ["value", "low", "high"]
     every, _ = monitor.fewer_frames(measured, "P1")  # there are only two
     assert every["change"].tolist() == [0, 0] and every["other frames"].isna().all()
-
-
-# ---- forms of the prompt, spread
 
 
 def test_fact_checking():
@@ -292,8 +274,6 @@ def test_paraphrases_are_chosen_and_compared_on_different_facts():
     noise = [judged(rng.integers(0, 2, (40, 7))) for _ in range(50)]
     chance = pd.concat([monitor.spread_of_paraphrases(own) for own in noise])
     assert abs(chance["value"].mean()) < 5 and (chance["low"] > 0).mean() < 0.1
-    plain = [np.ptp(own.groupby("template")["correct"].mean()) for own in noise]
-    assert np.mean(plain) > 20  # what the range would say
     ceiling = monitor.spread_of_paraphrases(judged([[1, 1, 1]] * 8)).iloc[0]
     assert ceiling["value"] == 0 and np.isnan(ceiling["low"])
     assert np.isnan(monitor.spread_of_paraphrases(judged([[1, 0]])).iloc[0]["value"])
