@@ -510,7 +510,7 @@ def figure5(attributions: pd.DataFrame) -> Artifact:
     table = pd.DataFrame(shares, labels, own["word"])
     figure, ((axis,),) = charts.subplots(6.3, 0.5 * len(table) + 1.0)
     charts.heat(axis, table, 0, shares.max(), "cividis")
-    axis.tick_params(axis="x", rotation=30)
+    axis.tick_params(axis="x", rotation=90)
     columns = ["model", "word", "prepended", "signed", "score", "probability", "baseline"]
     return Artifact("monitor/figure5", attributions[[*columns, "error"]], figure=figure)
 

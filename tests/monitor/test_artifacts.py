@@ -12,14 +12,12 @@ from probelib.monitor import artifacts, measures
 
 def measured() -> measures.Measured:
     """Two models on two relations of two facts; the replicates of b lie above those of a."""
+    ends = {"MONITOR low": 0.1, "MONITOR high": 0.9, "probs": 0.5, "coverage": 0.5}
     models = pd.DataFrame({"model": ["a-1m", "a-2m"], "parameters": [10**6, 2 * 10**6]})
-    columns = {"MONITOR": [0.2, 0.5], "avg acc": [5.0, 35.0], "probs": 0.5, "coverage": 0.5}
-    models = models.assign(**{"MONITOR low": 0.1, "MONITOR high": 0.9} | columns)
+    models = models.assign(MONITOR=[0.2, 0.5], **ends, **{"avg acc": [5.0, 35.0]})
     rows = pd.DataFrame({"relation": ["P36", "P37"] * 2, "model": ["a-1m"] * 2 + ["a-2m"] * 2})
-    accuracy = [10.0, 0, 12, 20]
-    columns |= {"MONITOR": [0.2, np.nan, 0.4, 0.6], "avg acc": accuracy, "n": 2, "std0": 1.0}
-    columns |= {"std": [1.0, 0, 3, 2], "base acc": accuracy}
-    rows = rows.assign(**{"MONITOR low": 0.1, "MONITOR high": 0.9} | columns)
+    rows = rows.assign(MONITOR=[0.2, np.nan, 0.4, 0.6], n=2, std=[1.0, 0, 3, 2], **ends)
+    rows["avg acc"] = rows["base acc"] = [10.0, 0, 12, 20]
     values = np.array([[[0.2, np.nan], [0.4, 0.6]], [[0.3, np.nan], [0.45, 0.7]]])
     table = pd.DataFrame({"fact": list("xy"), "relation": ["P36", "P37"], "anchored": True})
     table = table.assign(acc=0.5, root=0.1, pbar=0.5, ird=0.1)

@@ -119,9 +119,8 @@ def test_anchors_take_frame_one_after_contexts_and_all_frames_without():
     anchors = monitor.anchors(scores, prompts).iloc[0]
     for name in "pfn":
         assert anchors[name] == pytest.approx(np.array(A[name]), abs=1e-6)
-    measured = monitor.measure_facts(scores, prompts)
-    assert measured["anchored"].tolist() == [True]
-    assert measured["acc"].tolist() == [pytest.approx(1 / 3)]
+    measured = monitor.measure_facts(scores, prompts).iloc[0]
+    assert measured["anchored"] and measured["acc"] == pytest.approx(1 / 3)
 
 
 def test_the_grid_has_every_frame_after_every_distractor():
@@ -192,7 +191,7 @@ def test_one_fact_shows_no_spread():
 
 def test_resampling_draws_the_same_facts_for_all_models():
     rows = table(A, B, B, A)
-    values = {(1, "negative1"): [1.0, 0, 0, 1], (2, "negative1"): [1.0, 0, 0, 1]}
+    values = {(t, "negative1"): [1.0, 0, 0, 1] for t in (1, 2)}
     grid = pd.DataFrame(values, index=rows["fact"])
     replicates = monitor.resample({"x": rows, "y": rows}, {"x": grid, "y": 1 - grid}, times=200)
     scores = replicates["MONITOR"]
@@ -249,13 +248,11 @@ def test_fewer_frames_by_hand():
 
 
 def test_fact_checking():
-    contexts = ("true", "false1", "false2", "false3")
     prompts = pd.DataFrame({"prompt": list("0123"), "fact": "f", "relation": "P1", "template": 1})
-    logprobs = [(-1, -2), (-1, -2), (-3, -2), (-2, -2)]  # the last one: a tie is no verdict
-    wide = pd.DataFrame(logprobs, index=list("0123"), columns=["True", "False"])
-    scores = wide.rename_axis("prompt").reset_index()
-    scores = scores.melt("prompt", var_name="candidate", value_name="logprob")
-    found = monitor.checking(scores, prompts.assign(context=contexts))
+    prompts["context"] = ["true", "false1", "false2", "false3"]
+    scores = prompts.merge(pd.DataFrame({"candidate": ["True", "False"]}), "cross")
+    scores["logprob"] = [-1, -2, -1, -2, -3, -2, -2, -2]  # the last one: a tie is no verdict
+    found = monitor.checking(scores, prompts)
     assert found["kind"].tolist() == ["FC-pos"] + ["FC-neg"] * 3
     assert found["correct"].tolist() == [True, False, True, False]
 

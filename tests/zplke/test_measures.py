@@ -26,8 +26,7 @@ def test_three_options_by_hand():
     one = choices(rows, GOLD).iloc[0]
     assert one["correct"] and one["predicted"] == "o0" and one["n_options"] == 3
     assert one["q_gold"] == one["confidence"] == pytest.approx(0.41233, abs=1e-5)
-    others = [choices(rows, {"f": option})["q_gold"][0] for option in ("o1", "o2")]
-    assert others == pytest.approx([0.25009, 0.33758], abs=1e-5)
+    assert choices(rows, {"f": "o1"})["q_gold"][0] == pytest.approx(0.25009, abs=1e-5)
     assert choices(rows, GOLD, per_token=True)["predicted"][0] == "o2"
 
 
@@ -70,7 +69,6 @@ def test_no_number_is_not_valid_and_not_right(bad):
 
 BAD = [
     (lambda: choices(scored(-1, -2), {"f": "elsewhere"}), "zp|f.*occurs 0 times among the options"),
-    (lambda: choices(scored(-1, -2), {"f": None}), "occurs 0 times"),
     (lambda: choices(scored(-1, -2).assign(candidate="o0"), GOLD), "occurs 2 times"),
     (lambda: choices(scored(-1, -2), GOLD, variant="code"), "unknown variant 'code'.*released"),
     (lambda: measures.response("a", "a", "loose"), "unknown mode 'loose'.*lenient"),
@@ -162,16 +160,16 @@ def test_a_paired_change_by_hand():
 
 
 def test_each_input_of_table_1_is_held_against_the_correct_examples():
-    """Eight facts: right after four correct examples, wrong after four incorrect ones; the sentence
-    is always right."""
-    contexts = [("cloze", "none", 1), ("cloze", "2 correct", 1)]
-    contexts += [("zp", "1 correct", 1), ("zp", "4 correct", 1), ("zp", "4 incorrect", 0)]
-    rows = [(f"{f}|{r}|{c}", f"f{f}", r, c, ok) for f in range(8) for r, c, ok in contexts]
-    inputs = pd.DataFrame(rows, columns=["prompt", "fact", "role", "context", "ok"])
-    generated = inputs.assign(text=np.where(inputs["ok"] == 1, " 1901.", " 1902."))
+    """Eight facts: wrong after four incorrect examples, right after all other inputs."""
+    contexts = [("cloze", "none"), ("cloze", "2 correct")]
+    contexts += [("zp", "1 correct"), ("zp", "4 correct"), ("zp", "4 incorrect")]
+    rows = [(f"{f}|{r}|{c}", f"f{f}", r, c) for f in range(8) for r, c in contexts]
+    inputs = pd.DataFrame(rows, columns=["prompt", "fact", "role", "context"])
+    wrong = inputs["context"] == "4 incorrect"
+    generated = inputs[["prompt"]].assign(text=np.where(wrong, " 1902.", " 1901."))
     labels = {f"f{f}": "1901" for f in range(8)}
-    answers = measures.answers_of_inputs(inputs, generated[["prompt", "text"]], labels)
-    assert answers["right"].tolist() == (inputs["ok"] == 1).tolist()
+    answers = measures.answers_of_inputs(inputs, generated, labels)
+    assert answers["right"].tolist() == (~wrong).tolist()
     table = measures.right_by_input(answers).set_index(["estimator", "context"])
     assert table["right"].tolist() == [8, 8, 8, 8, 0]
     assert table["change"].tolist() == [0, 0, 0, 0, -1]
@@ -214,12 +212,12 @@ def test_positions_are_classified_by_their_predecessors_and_known_by_the_other_d
     weak = scores.assign(model="weak", logprob=scores["logprob"] - 1)
     found = measures.by_position([weak, scores.assign(model="m")], rows[columns[:3]], examples)
     assert found["model"].unique().tolist() == ["m", "weak"]  # best first
-    own = found[found["model"] == "m"].set_index(["context", "seed", "fact"])
-    wrong = own.loc[("incorrect", 0)]
+    own = found[found["model"] == "m"]
+    wrong = own[own["context"] == "incorrect"]
     assert wrong["role"].tolist() == ["rest", "replaced", "after", "rest"]
     assert wrong["probability"].tolist() == pytest.approx([0.9, 0.01, 0.2, 0.8])
-    known = own.loc["correct", "known"]
-    assert known[known].index.tolist() == [(0, "b"), (1, "a"), (1, "c")]
+    known = own[own["known"] & (own["context"] == "correct")]
+    assert known[["seed", "fact"]].values.tolist() == [[0, "b"], [1, "a"], [1, "c"]]
 
 
 def sequence(context: str, values, known: bool = True) -> pd.DataFrame:
@@ -289,7 +287,7 @@ def test_the_leaderboard_by_hand():
     assert board["model"].tolist() == ["a", "b"]
     assert board["accuracy"].tolist() == pytest.approx([0.5, 1 / 6])
     assert board["p (Holm)"].isna().tolist() == [False, True]
-    assert board["p (Holm)"][0] == 0.5 and board["taught 16+"].tolist() == [1, 0.5]
+    assert board["p (Holm)"][0] == pytest.approx(0.5) and board["taught 16+"].tolist() == [1, 0.5]
     assert "between" not in measures.leaderboard(measured[measured["seed"] == 0])
 
 
