@@ -174,6 +174,8 @@ def shown(value: object) -> str:
         return f"{type(value).__name__}.{value.name}"
     if isinstance(value, bool | np.bool_):
         return str(value)
+    if isinstance(value, list | tuple) and any(isinstance(each, bool | Enum) for each in value):
+        return f"[{', '.join(map(shown, value))}]"
     value = comparable(value)
     if not isinstance(value, np.ndarray) or value.dtype == object:
         return _short.repr(value)
