@@ -283,7 +283,8 @@ def _claim_rows(artifact: str, link: str, found: list) -> list[tuple[str, ...]]:
         about, here = of.claim(key), []
         for table in found:
             own = None if table is None else table[table["key"] == key]
-            here.append("–" if own is None else escape_markdown(claims.result(own, about)))
+            missing = own is None or own.empty  # a claim that these models cannot show
+            here.append("–" if missing else escape_markdown(claims.result(own, about)))
         quoted = f"“{escape_markdown(about.quote)}” ({about.section})" if about.quote else "–"
         printed = "–" if pd.isna(about.printed) else f"{about.printed:g}"
         rows.append((f"{escape_markdown(about.claim)} {link}", quoted, printed, *here))
