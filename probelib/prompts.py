@@ -199,11 +199,12 @@ def sample_examples(
     rows = rows.assign(chance=[rng(seed, "example", fact).random() for fact in rows["fact"]])
     there = rows["relation"].value_counts().reindex(wanted, fill_value=0)
     least = int(there.min()) if len(there) else 0
-    if least < (1 if n == "max" else n):
+    if least < (needed := 1 if n == "max" else n):
         few = ", ".join(f"{relation} has {count}" for relation, count in there.nsmallest(3).items())
         raise ProbeError(
-            f"{n} examples per relation are needed, but the pool is smaller: {few or 'it is empty'}. "
-            f"Take {least} examples, or score fewer facts (n_facts=...): those are not in the pool"
+            f"{needed} or more examples per relation are needed, but the pool is smaller: "
+            f"{few or 'it is empty'}. Take {least or 'other'} examples, or score fewer facts "
+            "(n_facts=...): those are not in the pool"
         )
     n = least if n == "max" else n
     rows = rows.sort_values(["relation", "chance", "fact"]).groupby("relation").head(n)

@@ -171,5 +171,7 @@ def _with_atlas_texts(facts: Facts) -> Facts:
         near = known.get(relation.casefold())
         if near and relation not in set(complete.templates["relation"]):
             said = f"relation {relation!r} has no templates. Did you mean {near}, the atlas's?"
-            raise ProbeError(f"{facts.source}: {said} Otherwise write FACTS.templates.csv beside it")
+            raise ProbeError(
+                f"{facts.source}: {said} Otherwise write FACTS.templates.csv beside it"
+            )
     return complete
