@@ -29,7 +29,7 @@ def read_yaml(text: str):
     >>> read_yaml("{a: 10, b: 010, c: 1:30, d: No, e: [1e-3, null, 2020-01-01]}")
     {'a': 10, 'b': '010', 'c': '1:30', 'd': 'No', 'e': [0.001, None, '2020-01-01']}
     """
-    import yaml  # here, so that `run_all.sh --help` works before anything is installed
+    import yaml
 
     class OwnSafeLoader(yaml.SafeLoader):
         yaml_implicit_resolvers = {"<": [("tag:yaml.org,2002:merge", re.compile("<<$"))]}
