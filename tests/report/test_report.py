@@ -31,7 +31,7 @@ TEXTS = {
                   "claims": {"up": {"claim": "It rises.", "statistic": "slope"}}},
 }  # fmt: skip
 FIGURES = paths.ROOT / "figures"
-PAGES = sorted([*FIGURES.glob("*/*.md"), *FIGURES.glob("*/*/*.md")])
+PAGES = sorted(p for name in ("atlas", "real", "study") for p in (FIGURES / name).rglob("*.md"))
 OTHER = SimpleNamespace(notebook="p/other", title="other", makes=["p/table2"])
 
 
