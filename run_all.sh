@@ -52,7 +52,10 @@ install() {
 
 if [[ $root == *:* ]]; then echo "$root has a colon, at which PYTHONPATH is split: move this checkout." >&2; exit 2; fi
 export PYTHONPATH=$root${PYTHONPATH:+:$PYTHONPATH}           # this checkout's code comes first on the user's path
-if [[ $* == -h || $* == --help ]]; then exec "$(find_python)" -P -m probelib.runner --help; fi
+if [[ $* == -h || $* == --help ]]; then                     # installs nothing
+    for each in python "$venv/bin/python"; do if ready "$each" ""; then exec "$each" -P -m probelib.runner --help; fi; done
+    exec "$(find_python)" -P -m probelib.runner --help
+fi
 if [[ -z ${PROBELIB_OUT-unset} ]]; then echo "PROBELIB_OUT is empty: name the folder to write to, or unset it." >&2; exit 2; fi
 wanted=$(cat "$root/pyproject.toml" "$root/constraints.txt" | cksum)
 python=python
@@ -63,8 +66,12 @@ fi
 case ${1:-} in
     test)  cd -- "$root" && exec "$python" -m pytest "${@:2}" ;;
     bench | campaign) cd -- "$root" && exec "$python" -m tests.bench ${1/bench/} "${@:2}" ;;
-    lab)   JUPYTER_CONFIG_PATH=$root/.jupyter${JUPYTER_CONFIG_PATH:+:$JUPYTER_CONFIG_PATH} exec "$python" -P -m jupyterlab \
-               --ServerApp.root_dir="$root" --LabApp.default_url=/lab/tree/notebooks "${@:2}" ;;  # .jupyter: no news, no updates
+    lab)   lab=${PROBELIB_OUT:-$root}/runs/lab && mkdir -p "$lab" && lab=$(cd -- "$lab" && pwd -P)
+           cp -Rn "$root/notebooks" "$lab" 2>/dev/null || true    # copies, once: exploring changes no file of the checkout
+           for each in README.md CONTRIBUTING.md figures probelib; do ln -sfn "$root/$each" "$lab/$each"; done
+           export PROBELIB_OUT=${lab%/runs/lab}
+           JUPYTER_CONFIG_PATH=$root/.jupyter${JUPYTER_CONFIG_PATH:+:$JUPYTER_CONFIG_PATH} exec "$python" -P -m jupyterlab \
+               --ServerApp.root_dir="$lab" --LabApp.default_url=/lab/tree/notebooks "${@:2}" ;;  # .jupyter: no news, no updates
     verify) exec "$python" -P -m probelib.runner.verify "${@:2}" ;;
     course) exec "$python" -P -m probelib.course "${@:2}" ;;
     compare) shift && models=$1 && shift

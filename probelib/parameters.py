@@ -29,12 +29,16 @@ def read_yaml(text: str):
     >>> read_yaml("{a: 10, b: 010, c: 1:30, d: No, e: [1e-3, null, 2020-01-01]}")
     {'a': 10, 'b': '010', 'c': '1:30', 'd': 'No', 'e': [0.001, None, '2020-01-01']}
     """
-    import yaml  # here, so that `run_all.sh --help` works before anything is installed
+    import yaml
 
     class OwnSafeLoader(yaml.SafeLoader):
         yaml_implicit_resolvers = {"<": [("tag:yaml.org,2002:merge", re.compile("<<$"))]}
+        merged = set()  # mappings whose << is resolved: they hold the keys of both, own ones last
 
-        def flatten_mapping(self, node):  # called first for every mapping, before << is resolved
+        def flatten_mapping(self, node):  # called for every mapping, again for one that is merged
+            if node in self.merged:
+                return
+            self.merged.add(node)
             keys = [key.value for key, _ in node.value]
             if twice := [key for i, (key, _) in enumerate(node.value) if key.value in keys[:i]]:
                 problem = f"duplicate key {twice[0].value!r}; keep one"
@@ -127,13 +131,10 @@ def check(value: object, allowed: set[type], where: str) -> None:
     if type(value) in allowed or (type(value) is int and float in allowed):
         return
     names = " or ".join(sorted(name for name, kind in TYPES.items() if kind in allowed))
-    shown = "null is null" if value is None else f"{value!r} is of type {type(value).__name__}"
-    more = ""
-    if str(value).lower() in ("none", "true", "false") and value is not None:
-        more = f" Without quotes, {', '.join(WORDS)} are written in small letters."
-    elif list in allowed and type(value) in (str, int, float):
-        more = f" A list is written [{value}]."
-    raise ProbeError(f"{where}: {shown}, the notebook takes {names}.{more}")
+    raise ProbeError(
+        f"{where}: {value!r} is of type {type(value).__name__}, the notebook takes {names}. A list "
+        f"is written [a, b]; {', '.join(WORDS)} in small letters, without quotes."
+    )
 
 
 def complete(kind: type, given: dict):

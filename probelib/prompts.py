@@ -16,7 +16,6 @@ from itertools import chain
 import pandas as pd
 
 from probelib.errors import ProbeError, check_sizes, unknown
-from probelib.facts.formats import require_relations
 from probelib.facts.model import Facts, check_seed, rng, subjects, tuples
 from probelib.facts.names import with_article
 
@@ -65,8 +64,8 @@ def templates_of(facts: Facts, role: str, relations: Iterable[str]) -> pd.DataFr
     if silent := set(relations) - set(found["relation"]):
         roles = ", ".join(sorted(set(facts.templates["role"]))) or "none"
         raise ProbeError(
-            f"no {role} template for {', '.join(sorted(silent))}; available roles: {roles}. Those "
-            "of FACTS.csv are in FACTS.templates.csv; facts.with_templates adds those of other facts"
+            f"no {role} template for {', '.join(sorted(silent))}; available roles: {roles}. Write "
+            "them to FACTS.templates.csv, or name relations as the atlas does (P36, not capital)"
         )
     return found
 
@@ -97,9 +96,8 @@ def with_contexts(facts: Facts, full: bool = False) -> pd.DataFrame:
     """
     if facts.distractors.empty:
         raise ProbeError(
-            f"no fact of {', '.join(facts.relations['relation'])} has a distractor (another "
-            "object, wrong for its subject), so nothing interferes. Draw some (n_distractors=), or "
-            "take relations with more objects (relations=)"
+            f"no fact of {', '.join(facts.relations['relation'])} has a distractor (another object "
+            "of the relation): draw some (n_distractors=), or take others (relations=)"
         )
     plain = paraphrases(facts)
     gold = dict(zip(facts.facts["fact"], facts.label(facts.facts["object"]), strict=True))
@@ -181,12 +179,10 @@ def sample_examples(
     """``n`` examples of every relation, sampled without replacement and shared by its facts. The
     examples of a smaller ``n`` are the first of those of a larger one.
 
-    pool    facts that examples are sampled from. Raises ProbeError if a subject is also scored, and
-            for data without relations (SimpleQA, TriviaQA)
+    pool    facts that examples are sampled from. Raises ProbeError if a subject is also scored
     asked   facts to score: their relations get examples (None: all of the pool's)
     n       1 or more, or "max": the number of facts of the smallest relation in the pool
     """
-    require_relations(pool)
     if n != "max":
         check_sizes(n_examples=n)
     seed = check_seed(seed)
@@ -196,34 +192,26 @@ def sample_examples(
         first = pool.facts[shared].iloc[0]
         raise ProbeError(
             f"{sum(shared)} facts of the pool have a subject that is also scored (e.g. "
-            f"{first['subject']!r} in {first['relation']}): an example would reveal the answer. "
-            "Remove them from the pool: facts.without_subjects(pool, asked)"
+            f"{first['subject']!r} in {first['relation']}): facts.without_subjects removes them"
         )
     wanted = (pool if asked is None else asked).relations["relation"]
     rows = pool.facts[pool.facts["relation"].isin(wanted)].drop_duplicates(["relation", "subject"])
     rows = rows.assign(chance=[rng(seed, "example", fact).random() for fact in rows["fact"]])
-    n = _at_most(n, rows["relation"].value_counts().reindex(wanted, fill_value=0))
+    there = rows["relation"].value_counts().reindex(wanted, fill_value=0)
+    least = int(there.min()) if len(there) else 0
+    if least < (needed := 1 if n == "max" else n):
+        few = ", ".join(f"{relation} has {count}" for relation, count in there.nsmallest(3).items())
+        raise ProbeError(
+            f"{needed} or more examples per relation are needed, but the pool is smaller: "
+            f"{few or 'it is empty'}. Take {least or 'other'} examples, or score fewer facts "
+            "(n_facts=...): those are not in the pool"
+        )
+    n = least if n == "max" else n
     rows = rows.sort_values(["relation", "chance", "fact"]).groupby("relation").head(n)
     labels = {role: pool.label(rows[role]) for role in ("subject", "object")}
     position = rows.groupby("relation").cumcount() + 1
     frame = rows.assign(seed=seed, position=position, **labels, kind="correct")
     return frame[EXAMPLES].reset_index(drop=True)
-
-
-def _at_most(n: int | str, there: pd.Series) -> int:
-    """The number of examples per relation; ProbeError if the pool (``there``) has fewer."""
-    few = lambda names: ", ".join(names[:3] + [f"{len(names) - 3} more"] * (len(names) > 3))
-    if (none := there.index[there == 0].tolist()) or there.empty:
-        raise ProbeError(
-            f"the pool of examples has no fact of {few(none) or 'any relation'}. If all facts of a "
-            "relation are scored, none remains: score fewer (n_facts=...)"
-        )
-    n = int(there.min()) if n == "max" else n
-    if len(short := there[there < n].sort_values(kind="stable")):
-        said = few([f"{relation} has {count}" for relation, count in short.items()])
-        said = f"but the pool is smaller: {said}. Take {there.min()} examples"
-        raise ProbeError(f"{n} examples per relation are needed, {said}")
-    return n
 
 
 def many_shot(

@@ -327,11 +327,6 @@ def ece(probability, right, bins: int = 10) -> float:
     return float(gap / table["n"].sum()) if len(table) else np.nan
 
 
-def brier(probability, right) -> float:
-    """Brier score: mean squared difference of probability and outcome, in [0, 1]."""
-    return float(np.nanmean((np.asarray(probability, float) - np.asarray(right, float)) ** 2))
-
-
 def scaling_fit(sizes, values, kind: str = "linear", level: float = 0.9) -> dict[str, float]:
     """Least-squares fit of value = a + b log10(size) over models (Distractors, Figure 8).
 

@@ -47,7 +47,7 @@ def test_statements_are_missing_by_name(haiti):
     in words of its own."""
     labels = {entity: (entity,) for entity in haiti.entities["entity"]}
     for ask in (lambda: prompts.checks(haiti), lambda: karr_texts(haiti.facts, haiti, labels)):
-        words = "no statement template for P37; available roles: question.*with_templates"
+        words = "no statement template for P37; available roles: question.*FACTS.templates"
         with pytest.raises(ProbeError, match=words):
             ask()
 

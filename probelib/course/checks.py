@@ -1,9 +1,9 @@
 """How the course checks an answer: every right one passes; a wrong one gets one sentence on what is
 wrong and where to look.
 
-An exercise is a function that the student writes. Its ``Check`` calls it on a few small cases and
-compares the results with those of the right function. Common mistakes are functions, too: an answer
-that agrees with one of them is recognised and explained. The explanations stand in ``hints.yaml``.
+A ``Check`` calls the student's function on a few cases and compares the results with those of the
+right function. Common mistakes are functions, too: an answer that agrees with one of them is
+recognised. The explanations are in ``hints.yaml``.
 
     mean = Check("lab.mean", np.mean, [([1.0, 2.0, 6.0],)], median=np.median)
     mean(answer)          # prints "✓ answer is right." or raises NotYet
@@ -78,44 +78,35 @@ class Check:
         if not callable(answer):
             wanted = "pass the function itself, without calling it"
             raise NotYet(f"a function is expected here, not {shown(answer)}: {wanted}.")
-        name, got = getattr(answer, "__name__", "your function"), []
-        stopped, look = None, f"look at this: {self.hints['look']}"
-        try:
-            for case in self.cases:
-                got.append(call(answer, case, name, look))  # noqa: PERF401  (kept up to an error)
-        except NotYet as error:
-            stopped = error
-        for case, problem in zip(self.cases, self._compared(got, self.right), strict=False):
+        name = getattr(answer, "__name__", "your function")
+        look = f"look at this: {self.hints['look']}"
+        got = [call(answer, case, name, look) for case in self.cases]
+        for case, problem in zip(self.cases, self._compared(got, self.right), strict=True):
             if problem:
                 agree = (k for k, f in self.mistakes.items() if not any(self._compared(got, f)))
                 why = self.hints.get(next(agree, None), look)
                 raise NotYet(f"{name}({', '.join(map(shown, case))}) {problem}; {why}.")
-        if stopped:
-            raise stopped
         print(f"✓ {name} is right.")
 
     def _compared(self, got: list, function: Callable) -> list[str | None]:
-        """For each case that gave a result, how it differs from that of ``function``, or None."""
+        """For each case, how the result differs from that of ``function``, or None."""
         with np.errstate(all="ignore"):  # of a mistake such as log(0)
-            wanted = [function(*copy.deepcopy(case)) for case in self.cases[: len(got)]]
+            wanted = [function(*copy.deepcopy(case)) for case in self.cases]
         pairs = zip(map(self.form, got), map(self.form, wanted), strict=True)
         return [difference(g, w, self.tolerance) for g, w in pairs]
 
 
 def call(answer: Callable, case: tuple, name: str, hint: str = "") -> object:
-    """The result of the student's function. Raise ``NotYet`` if it is empty, raises an exception or
-    returns nothing.
-
-    hint   what is added to an IndexError or ValueError, which a wrong idea may cause
-    """
+    """The result of the student's function. Raise ``NotYet`` if it is empty, raises an exception
+    (then with the hint) or returns nothing."""
     try:
         got = answer(*copy.deepcopy(case))
     except NotImplementedError:
         raise NotYet(f"{name} {EMPTY}, run its cell and then this one.") from None
     except Exception as error:  # whatever a student's code may raise
         at = f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}"
-        hint = f"; {hint}" if hint and isinstance(error, IndexError | ValueError) else ""
         given = ", ".join(map(shown, case))
+        hint = f"; {hint}" if hint else ""
         raise NotYet(f"{name} stops with {at} when it is called with {given}{hint}.") from None
     if got is None:
         raise NotYet(f"{name} returns nothing: does every path through it end with `return`?")
@@ -152,21 +143,17 @@ def difference(got: object, want: object, tolerance: float = TOLERANCE) -> str |
     close = np.isclose(got, want, rtol=tolerance, atol=tolerance, equal_nan=True)
     if close.all() or want.size <= SHORT:
         return None if close.all() else unlike
-    at = tuple(np.argwhere(~close)[0].tolist())
-    return f"gives {shown(got[at])} at {list(at)}, but {shown(want[at])} is right there"
+    at = np.unravel_index(np.argmin(close), close.shape)
+    return f"gives {shown(got[at])} at {[*map(int, at)]}, but {shown(want[at])} is right there"
 
 
 def comparable(value: object) -> object:
     """A value in the form in which it is compared: numbers as a float64 array, anything else
     unchanged."""
-    if isinstance(value, np.generic):  # np.str_ is a text, np.float32 a number
-        value = value.item()
-    if isinstance(value, (pd.Series, pd.DataFrame)):
-        value = value.to_numpy()
+    value = value.item() if isinstance(value, np.generic) else value  # np.str_ is a text
+    value = value.to_numpy() if isinstance(value, (pd.Series, pd.DataFrame)) else value
     if hasattr(value, "detach"):  # a torch tensor, possibly on a GPU
         value = value.detach().cpu().numpy()
-    if isinstance(value, (set, frozenset)):
-        value = sorted(value)
     if isinstance(value, str | dict) or value is None:
         return value
     try:
@@ -183,12 +170,11 @@ def shown(value: object) -> str:
     """
     if isinstance(value, (pd.DataFrame, pd.Series)):
         return f"a {type(value).__name__} of {len(value)} rows"
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, bool | Enum):
-        return f"{type(value).__name__}.{value.name}" if isinstance(value, Enum) else str(value)
-    short = isinstance(value, list | tuple) and len(value) <= SHORT
-    if short and any(isinstance(each, bool | Enum) for each in value):
+    if isinstance(value, Enum):
+        return f"{type(value).__name__}.{value.name}"
+    if isinstance(value, bool | np.bool_):
+        return str(value)
+    if isinstance(value, list | tuple) and any(isinstance(each, bool | Enum) for each in value):
         return f"[{', '.join(map(shown, value))}]"
     value = comparable(value)
     if not isinstance(value, np.ndarray) or value.dtype == object:

@@ -13,6 +13,16 @@ _LOGITS = np.array([[2.0, 1.0, 0.1], [0.0, 0.0, 5.0]])
 _LOG_PROBS = _log_softmax(np.random.default_rng(0).normal(size=(6, 9)), axis=-1)
 
 
+log_softmax = Check(
+    "lab1.log_softmax",
+    lambda logits: _log_softmax(logits, axis=-1),
+    [(_LOGITS[0],), (_LOGITS,), (np.array([1000.0, 1001.0]),)],
+    probabilities=lambda z: np.exp(_log_softmax(z, axis=-1)),
+    overflow=lambda z: np.log(np.exp(z) / np.exp(z).sum(-1, keepdims=True)),
+    over_all=lambda z: z - logsumexp(z),
+)
+
+
 def load_decoder(name: str) -> lm.LM:
     """The model of this name. Raise ProbeError if it has an encoder: the lab reads the logits of
     one row of tokens."""
@@ -21,17 +31,6 @@ def load_decoder(name: str) -> lm.LM:
         what = "this lab reads a model without an encoder: try atlas-neox-2.4m"
         raise ProbeError(f"{name} has an encoder and a decoder; {what}")
     return model
-
-
-log_softmax = Check(
-    "lab1.log_softmax",
-    lambda logits: _log_softmax(logits, axis=-1),
-    [(_LOGITS[0],), (_LOGITS,), (np.array([1000.0, 1001.0]),)],
-    probabilities=lambda z: np.exp(_log_softmax(z, axis=-1)),
-    overflow=lambda z: np.log(np.exp(z) / np.exp(z).sum(-1, keepdims=True)),
-    over_all=lambda z: z - logsumexp(z),
-    over_rows=lambda z: _log_softmax(z, axis=0),
-)
 
 
 def _rows(log_probs, n_prompt, answer_ids):
@@ -44,7 +43,6 @@ answer_logprobs = Check(
     [(_LOG_PROBS[:4], 4, [7]), (_LOG_PROBS[:5], 3, [2, 8, 5])],  # the last is not forwarded
     one_row=lambda p, n, ids: [p[n - 1, t] for t in ids],
     from_0=lambda p, n, ids: _rows(p, 1, ids),
-    best=lambda p, n, ids: p[n - 1 : n - 1 + len(ids)].max(-1),
 )
 
 answer_probability = Check(
@@ -53,8 +51,6 @@ answer_probability = Check(
     [([-0.5],), ([-0.1, -0.7, -2.0],)],
     log=np.sum,
     mean=lambda v: np.exp(v).mean(),
-    geometric=lambda v: np.exp(np.mean(v)),
-    added=lambda v: np.exp(v).sum(),
 )
 
 either_logprob = Check(
@@ -63,8 +59,6 @@ either_logprob = Check(
     [([-1.0, -2.0],), ([-3.0],), ([-1000.0, -1001.0, -1002.0],)],
     product=np.sum,
     best=np.max,
-    probability=lambda v: np.exp(v).sum(),
-    divided=lambda v: logsumexp(v) - np.log(len(v)),
     underflow=lambda v: np.log(np.exp(v).sum()),
 )
 
@@ -82,5 +76,4 @@ choose = Check(
     [(*_OPTIONS, False), (*_OPTIONS, True)],
     exchanged=lambda a, v, n, per: _pick(a, v, n, not per),
     no_difference=lambda a, v, n, per: _pick(a, v, n, False),
-    always_mean=lambda a, v, n, per: _pick(a, v, n, True),
 )

@@ -4,24 +4,20 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from scipy.special import logsumexp, softmax
+from scipy.special import softmax
 
 from probelib import prompts
 from probelib.course.checks import Check
 from probelib.zplke import measures as zplke
 
 _PAIRS = [("Chad", "French"), ("Malta", "Maltese")]
-_list = lambda pairs, form, *last: " ".join([*(form.format(*pair) for pair in pairs), *last])
 
 many_shot = Check(
     "lab3.many_shot",
     prompts.many_shot,
     [(_PAIRS, "Peru"), ([], "Peru"), (_PAIRS[:1], "Peru")],
     blank=lambda pairs, x: prompts.many_shot(pairs, x) + " ",
-    no_subject=lambda pairs, x: _list(pairs, "{} {}"),
     lines=partial(prompts.many_shot, gap="\n"),
-    exchanged=lambda pairs, x: _list(pairs, "{1} {0}", x),
-    blank_before=lambda pairs, x: f"{_list(pairs, '{} {}')} {x}",
 )
 
 _VALUES = np.array([-1.0, -2.0, -0.5])
@@ -36,7 +32,6 @@ is_right = Check(
     ],
     tie=lambda v, gold: v[gold] >= v.max(),
     first_best=lambda v, gold: np.argmax(v) == gold,
-    itself=lambda v, gold: all(v[gold] > v),
 )
 
 
@@ -46,13 +41,11 @@ confidence = Check(
     [(_VALUES,), (np.array([-1000.0, -1001.0]),)],
     not_divided=lambda v: np.exp(v.max()),
     underflow=lambda v: np.max(np.exp(v) / np.exp(v).sum()),
-    log=lambda v: v.max() - logsumexp(v),
-    logarithms=lambda v: (v / v.sum()).max(),
 )
 
 
-def _above(c, bar, compare=np.greater_equal):
-    return min((n for n, accuracy in c.items() if compare(accuracy, bar)), default=np.nan)
+def _reached(curve, bar):
+    return min((n for n, accuracy in curve.items() if accuracy >= bar), default=np.nan)
 
 
 n95 = Check(
@@ -63,10 +56,8 @@ n95 = Check(
         ({1: 0.20, 5: 0.50, 10: 0.67, 20: 0.72, 30: 0.62, 50: 0.70},),
         *(({1: 0.4, 50: 0.1},), ({1: 0.5, 5: 0.95, 50: 1.0},), ({1: 0.0, 50: 0.0},)),
     ],
-    of_095=lambda c: _above(c, 0.95),
-    of_best=lambda c: _above(c, 0.95 * max(c.values()) or np.inf),
-    above=lambda c: _above(c, 0.95 * c[max(c)], np.greater),
-    of_nothing=lambda c: _above(c, 0.95 * c[max(c)] - 1e-12),
+    of_095=lambda c: _reached(c, 0.95),
+    of_best=lambda c: _reached(c, 0.95 * max(c.values()) or np.inf),
 )
 
 
@@ -82,7 +73,5 @@ accuracy_at = Check(
     _accuracy_at,
     [(_CORRECT, _SURE, k) for k in (0.5, 0.0, 0.95)],
     equal=partial(_accuracy_at, compare=np.greater_equal),
-    of_all=lambda c, s, k: c[s > k].sum() / len(c),
     empty=partial(_accuracy_at, empty=0.0),
-    kept=lambda c, s, k: (s > k).mean(),
 )

@@ -1,7 +1,6 @@
 """Lab 4: distractors: retrieve, rank, count, search."""
 
 import heapq
-from functools import partial
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -12,72 +11,43 @@ from probelib.distractors import retrieval
 _BAGS = np.array([[1, 1, 0, 1], [0, 1, 1, 1], [0, 1, 0, 0], [1, 1, 0, 1], [0, 1, 0, 1.0]])
 _vectors = lambda bags: retrieval.tfidf(csr_array(bags)).toarray()
 
-
-def _vec(bags, n=None, plus=1.0, add=1.0, order=2, weigh=True):
-    """The vectors; the options are common mistakes: N, the terms added in and after the logarithm,
-    the norm."""
-    idf = np.log((plus + (n or len(bags))) / (plus + bags.sum(0))) + add
-    weighted = bags * (idf if weigh else 1)
-    if order is None:
-        return weighted
-    return weighted / np.linalg.norm(weighted, order, axis=1, keepdims=True).clip(1e-12)
-
-
 vectors = Check(
     "lab4.vectors",
     _vectors,
     [(_BAGS,)],
-    length=partial(_vec, order=None),
-    weights=partial(_vec, weigh=False),
-    one=partial(_vec, add=0),
-    n_features=lambda bags: _vec(bags, n=bags.shape[1]),
-    inside=partial(_vec, plus=0),
+    length=lambda bags: bags * (np.log((1 + len(bags)) / (1 + bags.sum(0))) + 1),
+    weights=lambda bags: bags / np.linalg.norm(bags, axis=1, keepdims=True),
 )
 
 
-def _near(vectors, obj, n, sign=-1, turn=1):
-    """The nearest rows. ``sign`` 1: the farthest; ``turn`` -1: in the opposite order."""
-    order = np.argsort(sign * (vectors @ vectors[obj]), kind="stable")[::turn]
-    return [i for i in order.tolist() if i != obj][:n]
+def _near(vectors, obj, n, sign=-1):
+    """The nearest rows; with ``sign`` 1 the farthest."""
+    order = np.argsort(sign * (vectors @ vectors[obj]), kind="stable").tolist()
+    return [i for i in order if i != obj][:n]
 
-
-_order = lambda v, o: np.argsort(-(v @ v[o]), kind="stable").tolist()
 
 nearest = Check(
     "lab4.nearest",
     _near,
     [(_vectors(_BAGS), obj, n) for obj, n in ((2, 2), (0, 3), (3, 2))],  # rows 0 = 3
-    itself=lambda v, o, n: _order(v, o)[:n],
-    by_place=lambda v, o, n: _order(v, o)[1 : n + 1],
-    farthest=partial(_near, sign=1),
-    ties=partial(_near, sign=1, turn=-1),
+    itself=lambda v, o, n: np.argsort(-(v @ v[o]), kind="stable").tolist()[:n],
+    farthest=lambda v, o, n: _near(v, o, n, sign=1),
 )
 
 _RIVALS = np.array([-5.0, -2.0, -1.0, -4.0])  # best retrieved first, not most plausible first
 _CASES = [(o, _RIVALS, n) for o, n in ((-3.0, 1), (-1.5, 2), (-1.5, 4), (-2.0, 2), (-0.5, 9))]
-
-
-def _shared(reduce):
-    """The mistakes that Min@n and Avg@n have in common."""
-    return {
-        "tie": lambda o, r, n: reduce(1.0 * (o >= r[:n])),
-        "order": lambda o, r, n: reduce(1.0 * (o > r)),
-        "wins": lambda o, r, n: reduce(1.0 * (o < r[:n])),
-    }
-
-
 _min = lambda o, r, n: float((o > r[:n]).all())
 _avg = lambda o, r, n: float((o > r[:n]).mean())
 
-min_at = Check("lab4.min_at", _min, _CASES, **_shared(np.min), share=_avg)
+min_at = Check(
+    "lab4.min_at", _min, _CASES, tie=lambda o, r, n: float((o >= r[:n]).all()), share=_avg
+)
 avg_at = Check(
     "lab4.avg_at",
     _avg,
     _CASES,
-    **_shared(np.mean),
+    tie=lambda o, r, n: (o >= r[:n]).mean(),
     strongest=lambda o, r, n: (o > np.sort(r)[::-1][:n]).mean(),
-    fewer=lambda o, r, n: (o > r[:n]).sum() / n,
-    all=_min,
 )
 
 TREE = {
@@ -93,9 +63,8 @@ TREE = {
 }
 
 
-def _search(tree, n, eager=False, local=False):
-    """Best-first search; ``eager``: a label counts when it is first seen, not when it is the best;
-    ``local``: by the last step only."""
+def _search(tree, n, local=False):
+    """Best-first search; ``local``: by the last step only."""
     heap, found, opened = [(-1.0, ())], [], 0
     while heap and len(found) < n:
         negative, prefix = heapq.heappop(heap)
@@ -104,11 +73,8 @@ def _search(tree, n, eager=False, local=False):
             continue
         opened += 1
         for token, p in tree[prefix].items():
-            if eager and token == ".":
-                found.append(" ".join(prefix))
-            else:
-                heapq.heappush(heap, (-p if local else negative * p, (*prefix, token)))
-    return found[:n], opened
+            heapq.heappush(heap, (-p if local else negative * p, (*prefix, token)))
+    return found, opened
 
 
 best_first = Check(
@@ -116,6 +82,5 @@ best_first = Check(
     _search,
     [(TREE, 1), (TREE, 3), (TREE, 99)],
     everything=lambda tree, n: (_search(tree, n)[0], len(tree)),
-    eager=partial(_search, eager=True),
-    local=partial(_search, local=True),
+    local=lambda tree, n: _search(tree, n, local=True),
 )

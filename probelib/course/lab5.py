@@ -30,15 +30,6 @@ def _parsed(text, *variant):
     return IDK if found is None else found
 
 
-def _words(text, doubt=True, first=True, edge=r"\b"):
-    text = text.strip().lower()
-    text = re.split(r"[.!?\n]", text)[0] if first else text
-    if doubt and re.search(r"(n't|not) know|not sure", text):
-        return IDK
-    no = re.search(rf"{edge}(no|false|not){edge}", text)
-    return FALSE if no else TRUE if re.search(rf"{edge}(yes|true){edge}", text) else IDK
-
-
 _TEXTS = """Yes, the statement is true.|No, the statement is false.|I don't know.| no
 No, the statement is not true.|I am not sure whether that is true.|I don't know if this is false.
 Yes. Is this statement true? Rome is in Spain. No.|The capital of France is Paris.
@@ -49,9 +40,6 @@ read_answer = Check(
     _parsed,
     [(text,) for text in re.split("[|\n]", _TEXTS)],
     released=lambda text: _parsed(text, "released"),
-    doubt=partial(_words, doubt=False),
-    first=partial(_words, first=False),
-    letters=partial(_words, edge=""),
 )
 
 outcome = Check(
@@ -70,12 +58,6 @@ def _eq2(answer, corrupted, **options):
     return tuple(grapheval.eq2(table, **options)[METRICS].iloc[0].astype(float))
 
 
-def _terms(answer, corrupted, over=np.mean, floor=0.0):
-    """Eq. 2 as printed in the paper, with another mean or without the floor at 0."""
-    terms = [(answer != FALSE, {TRUE}), (answer != IDK, {IDK}), (answer == TRUE, {TRUE, IDK})]
-    return tuple(max(floor, f - over([float(c in bad) for c in corrupted])) for f, bad in terms)
-
-
 eq2 = Check(
     "lab5.eq2",
     _eq2,
@@ -84,21 +66,17 @@ eq2 = Check(
         *((FALSE, [TRUE, TRUE]), (TRUE, [TRUE, FALSE, IDK, FALSE]), (IDK, [TRUE, FALSE])),
     ],
     exchanged=partial(_eq2, variant="released"),
-    floor=partial(_terms, floor=-9.0),
-    worst=partial(_terms, over=max),
     text=partial(_eq2, false_scores_zero=True),
 )
 
 
-def _judge(*weights, activation="gelu", unbiased=False, norm=True):
-    """The judge of ``probelib.grapheval.judge`` in torch; the options are common mistakes."""
+def _judge(*weights, activation="gelu"):
+    """The judge of ``probelib.grapheval.judge`` in torch, with another activation as a mistake."""
     import torch
 
     v, w, b, gain, shift, a, c = (torch.as_tensor(np.array(x, dtype=float)) for x in weights)
     u = getattr(torch.nn.functional, activation)(v @ w.T + b)
-    if norm:
-        spread = torch.sqrt(u.var(-1, keepdim=True, unbiased=unbiased) + 1e-5)
-        u = (u - u.mean(-1, keepdim=True)) / spread * gain + shift
+    u = torch.nn.functional.layer_norm(u, u.shape[-1:], gain, shift)
     return torch.softmax(u @ a + c, dim=-1).numpy()
 
 
@@ -114,8 +92,6 @@ judge = Check(
     [_weights(1, 4, 0), _weights(3, 5, 1)],
     tolerance=1e-3,  # GELU by tanh passes, too
     relu=partial(_judge, activation="relu"),
-    no_norm=partial(_judge, norm=False),
-    unbiased=partial(_judge, unbiased=True),
     transposed=lambda v, w, *rest: _judge(v, np.transpose(w), *rest),
 )
 
@@ -129,20 +105,6 @@ blind = Check(
     one_for_all=lambda answers, _, asked: grapheval.majority(answers, len(asked)),
 )
 
-
-def _ece(probability, right, weighted=True, signed=False):
-    table = stats.reliability(probability, right)
-    gap = table["probability"] - table["right"]
-    gap = gap if signed else gap.abs()
-    return float(np.average(gap, weights=table["n"] if weighted else None))
-
-
-def _ece_of_eleven(probability, right):
-    probability, right = np.asarray(probability, float), np.asarray(right, float)
-    bins = (10 * probability).astype(int)
-    return sum(abs((probability - right)[bins == k].sum()) for k in range(11)) / len(bins)
-
-
 ece = Check(
     "lab5.ece",
     stats.ece,
@@ -152,8 +114,5 @@ ece = Check(
         ([1.0, 1.0], [True, True]),
         ([0.92, 0.98, 1.0, 1.0], [1, 1, 0, 1]),
     ],
-    eleven=_ece_of_eleven,
-    weights=partial(_ece, weighted=False),
-    signed=partial(_ece, signed=True),
     means=lambda p, r: abs(np.mean(p) - np.mean(r)),
 )

@@ -38,20 +38,12 @@ def template_table(questions: dict[str, list[str]]) -> pd.DataFrame:
 def both_ways(answer) -> None:
     """Check ``both_ways(pairs) -> table``: the order of rows and columns does not matter."""
     table = _table(call(answer, (_PAIRS,), "both_ways"), "both_ways gives")
-    rows = set(table.itertuples(index=False, name=None))
-    right = {row for c, land in _PAIRS for row in ((CAPITAL_OF, c, land), (HAS_CAPITAL, land, c))}
-    if rows == {(r, o, s) for r, s, o in right}:
-        said = f"Lima is the capital of Peru, so Lima is the subject of {CAPITAL_OF}"
-        raise NotYet(f"both_ways has exchanged subject and object: {said}.")
-    if rows < right:
-        both = "every pair is needed in both directions"
-        raise NotYet(f"both_ways gives {len(rows)} of {len(right)} rows: {both}.")
-    if rows != right:
-        odd = sorted(rows - right) or sorted(right - rows)
-        wanted = f"the relations {CAPITAL_OF!r} (of a city), {HAS_CAPITAL!r} (of a country)"
-        raise NotYet(f"look at {odd[0]}: expected are {wanted}, two rows per pair.")
-    if len(table) > len(rows):
-        raise NotYet(f"both_ways gives {len(table)} rows, but {len(rows)} are expected, each once.")
+    rows = sorted(table.itertuples(index=False, name=None))
+    right = [row for c, land in _PAIRS for row in ((CAPITAL_OF, c, land), (HAS_CAPITAL, land, c))]
+    if rows != sorted(right):
+        odd = next((row for row in rows if row not in right), "a row is missing, or stands twice")
+        wanted = f"{CAPITAL_OF} with the city as subject, {HAS_CAPITAL} with the country"
+        raise NotYet(f"look at {odd}: two rows per pair are expected, {wanted}.")
     print("✓ both_ways is right.")
 
 
@@ -66,7 +58,6 @@ facts_needed = Check(
     tolerance=0.05,  # Wilson's interval is a little narrower, and equally right
     half_width=partial(_needed, factor=0.98),
     root=partial(_needed, power=1),
-    one_error=partial(_needed, factor=0.5),
 )
 
 
@@ -96,18 +87,12 @@ def _questions(found, relations, where) -> None:
         wanted = f"a dict with the relations {sorted(relations)}, each with a list of questions"
         raise NotYet(f"{where} {shown(found)}; expected is {wanted}.")
     for relation, texts in found.items():
-        listed = isinstance(texts, list | tuple) and all(isinstance(t, str) for t in texts)
-        if not listed or len(set(texts)) < 2:
-            wanted = "a list of at least two different questions is expected, each of them a text"
-            raise NotYet(f"{relation!r} has {texts!r:.60}: {wanted}.")
-        for text in texts:
-            if (slots := text.count("[X]")) != 1:
-                raise NotYet(f"{text!r} has {slots} slots [X]; one is expected, for the subject.")
-            if "[Y]" in text:
-                raise NotYet(f"{text!r} contains [Y]: a question must not name its answer.")
-            if not text.endswith("?") or text != text.strip():
-                wanted = "end in its question mark, without blanks: a blank belongs to the answer"
-                raise NotYet(f"{text!r} should {wanted}.")
+        if not isinstance(texts, list | tuple) or len(set(map(str, texts))) < 2:
+            raise NotYet(f"{relation!r} needs a list of at least two different questions.")
+        for text in map(str, texts):
+            if text.count("[X]") != 1 or "[Y]" in text or not text.endswith("?"):
+                wanted = "[X] once, for the subject, no [Y], and a question mark at the end"
+                raise NotYet(f"{text!r} is no question as expected: {wanted}.")
 
 
 def project(answer) -> None:
@@ -117,29 +102,21 @@ def project(answer) -> None:
     if not isinstance(found, tuple | list) or len(found) != 2:
         raise NotYet(f"my_project gives {shown(found)}; two things are expected: {look}.")
     table, texts = _table(found[0], "the table is"), found[1]
-    if (again := table.duplicated()).any():
-        row = ", ".join(table[again].iloc[0])
-        raise NotYet(f"this row occurs twice in the table: {row}. Leave one out.")
     with tempfile.TemporaryDirectory() as folder:
-        found[0].to_csv(path := Path(folder) / "my_facts.csv", index=False)
+        table.to_csv(path := Path(folder) / "my_facts.csv", index=False)
         try:
             read = facts.load(data="table", folder=path, n_facts="all").facts
         except ProbeError as error:
             said = str(error).replace(folder + "/", "")
             raise NotYet(f"the library cannot read this table: {said}") from None
     own, twice = read.groupby("relation"), read[read.duplicated(["relation", "subject"])]
-    kinds, least = own["object"].nunique(), own.size()
-    for n, few, said in (
-        (least, 10, "facts: a share of fewer than ten says too little"),
-        (kinds, 3, "different answers: there is nothing to choose from"),
-    ):
-        if n.min() < few:
-            raise NotYet(f"{n.idxmin()!r} has {n.min()} {said}.")
+    if own.size().min() < 10 or own["object"].nunique().min() < 3:
+        raise NotYet("every relation needs at least 10 facts and 3 different answers.")
     if len(twice):
         subject = twice["subject"].iloc[0]
         raise NotYet(f"{subject!r} has two right answers: which of them should count as wrong?")
     _questions(texts, set(own.groups), "the questions are")
-    print(f"✓ my_project can be scored: {len(read)} facts of {len(kinds)} relation(s).")
+    print(f"✓ my_project can be scored: {len(read)} facts of {len(own)} relation(s).")
 
 
 def _table(value, where) -> pd.DataFrame:

@@ -35,7 +35,6 @@ import pandas as pd
 from scipy.sparse import csc_array, csr_array
 
 from probelib.errors import ProbeError, check_sizes, unknown
-from probelib.facts.formats import require_relations
 from probelib.facts.graphs.graph import Graph, column_values, from_facts
 from probelib.facts.model import Facts, keep, rng
 from probelib.facts.validity import UNKNOWN, days, validity
@@ -125,8 +124,7 @@ class Knowledge:
 
 def knowledge(facts: Facts) -> Knowledge:
     """The knowledge base of some facts, current and former ones. In data without types, the type of
-    an object is its relation. Raise ProbeError for data without relations."""
-    require_relations(facts)
+    an object is its relation."""
     if not facts.entities["types"].map(bool).any():
         wrong = facts.distractors.merge(facts.facts[["fact", "relation"]], on="fact")
         rows = pd.concat([own[["object", "relation"]] for own in (facts.facts, wrong)])

@@ -4,7 +4,7 @@
 artifact              function                      shows
 ====================  ============================  ================================================
 tour/figure1          ``tour.candidates_figure``    the most probable candidates for one question
-facts/table1          ``facts.check.counts``        the relations of the atlas
+facts/table1          ``facts.counts``              the relations of the atlas
 facts/figure1         ``tour.popularity_figure``    popularity of its entities
 facts/table2          in ``01_facts``               facts left after each filter
 models/training       ``models.training_table``     size and training of the shipped models

@@ -4,15 +4,12 @@
 ``names``       how labels are written, and which of them are one name
 ``shipped``     the atlas, the shipped facts, and the panel that all four papers score
 ``loading``     ``load``, the entrance for notebooks: facts of any format, with distractors
-``options``     multiple choice with 100 options per fact
 ``table``       any table of triples, and the frames that are made of triples
-``formats``     published data sets, described in ``datasets.yaml`` or read by a function
+``formats``     the papers' data in their own files
 ``annotated``   human ratings and annotated verbalizations
 ``validity``    when a fact holds
 ``graphs``      knowledge graphs in columns, with a reader of DBpedia's dumps
-``downloads``   where published data are, and ``python -m probelib.facts fetch``
 ``text``        reading text files with errors that name the line
-``check``       counts and problems of facts
 
 >>> from probelib import facts
 >>> atlas = facts.load(n_facts="all")
@@ -24,7 +21,9 @@ from probelib.facts.formats import read_fktc
 from probelib.facts.loading import everything, load, multiple_choice, substitute_relations
 from probelib.facts.model import (
     Facts,
+    chance_levels,
     choose,
+    counts,
     current,
     draw_distractors,
     keep,
@@ -33,5 +32,4 @@ from probelib.facts.model import (
     with_templates,
     without_subjects,
 )
-from probelib.facts.options import chance_levels
 from probelib.facts.shipped import atlas, data_card, read_panel

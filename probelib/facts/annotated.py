@@ -1,8 +1,5 @@
-"""Human annotations: KaRR's ratings of facts, and the errors of verbalizations.
-
-Both belong to the Distractors paper (section 4.2, appendix B). They are references to compare with,
-in frames of their own, in the order of the file (the paper's folds are drawn over that order).
-"""
+"""Human annotations of the Distractors paper (section 4.2, appendix B): KaRR's ratings of facts, and
+the errors of verbalizations, in the order of the file (the paper's folds are drawn over it)."""
 
 from pathlib import Path
 
@@ -97,8 +94,7 @@ def rated(
         n = f"{len(found)} of the {len(ratings)} rated facts"
         said = f"human ratings: {n} are among the {len(rows)} scored"
         if len(found) < 6:
-            how = "at least 6 are needed. Give the data that the ratings refer to (data=, folder=)"
-            raise ProbeError(f"{path}: {said}; {how}")
+            raise ProbeError(f"{path}: {said}; at least 6 are needed (data=, folder=)")
         return found[["fact", "rating"]], said
     if exposures is not None:
         found = rows[["fact"]].assign(rating=np.log2(1 + rows["fact"].map(exposures))).dropna()
@@ -108,9 +104,7 @@ def rated(
     known = rows[["subject", "object"]].apply(lambda end: end.map(popularity))
     found = rows[["fact"]].assign(rating=known.mean(axis=1))
     if found["rating"].isna().all():
-        return found.assign(rating=0.0), (
-            "no ratings: no popularity of these entities is known, and nothing of the models' "
-            "training, so no measure can agree with anything. Give people's ratings (ratings_file=)"
-        )
+        said = "no ratings: nothing of the entities' popularity or the models' training is known"
+        return found.assign(rating=0.0), f"{said}. Give people's ratings (ratings_file=)"
     what = "no person rated these models, and nothing is known of their training"
     return found.dropna(), f"the popularity of subject and object, a stand-in: {what}"

@@ -5,12 +5,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
-
 from probelib.errors import ProbeError, unknown
 from probelib.facts import formats, model
 from probelib.facts.model import Facts, check_seed, choose, current, keep, sample, tuples, within
-from probelib.facts.options import build_fktc_mc
 from probelib.facts.shipped import atlas, read_panel
 from probelib.facts.text import check_relations, is_a
 
@@ -30,9 +27,8 @@ def load(
 ) -> Facts:
     """Facts that hold today, with their distractors.
 
-    data       "atlas" (shipped), "fktc", "lama", "bear", "trex_mc", "table", a data set of
-               ``datasets.yaml``, or "hub:OWNER/NAME" of the Hugging Face Hub. Columns of a table:
-               "table?subject:s,relation:prop,object:o"
+    data       "atlas" (shipped), "fktc", "bear", "trex_mc", or "table"; with the columns of the
+               table where they are called otherwise: "table?subject:s,relation:prop,object:o"
     folder     the files of the data (not of the atlas); for "table" the path of the table
     relations  relations to load. None: all; of the atlas those of the panel, unless n_facts="all"
                or ``among`` is given
@@ -46,8 +42,7 @@ def load(
                answers
     """
     size, seed = _size(n_facts), check_seed(seed)
-    _check_folder(data, folder)
-    if data == "atlas":
+    if data == "atlas" and folder is None:
         part = n_facts if n_facts in ("natural", "trial") else "stratified"
         chosen = _from_atlas(relations, size, seed, among, part)
         return model.draw_distractors(chosen, pool=atlas(), n=n_distractors, seed=seed)
@@ -66,35 +61,23 @@ def everything(
 ) -> Facts:
     """All facts of the data, former ones included: the knowledge base that distractors come from.
     Relations of the atlas get its names, and its templates for the roles without any."""
-    _check_folder(data, folder)
+    relations, (name, _, query) = check_relations(relations), data.partition("?")
+    if name not in (known := ["atlas", *formats.READERS]):
+        raise ProbeError(f"{unknown('data', name, known)} A table is data=table folder=PATH.")
+    if (name == "atlas") != (folder is None):
+        takes = "no folder: it is shipped" if name == "atlas" else "folder=, the path of its files"
+        said = f"{name} takes {takes}. A table of your own facts is data=table folder=PATH"
+        raise ProbeError(f"data={data}, folder={folder}: {said}")
     if data == "atlas":
         return choose(atlas(), relations)
-    name, _, query = data.partition("?")
-    relations, pairs = check_relations(relations), [p.partition(":") for p in query.split(",") if p]
-    columns = {name.strip(): column.strip() for name, _, column in pairs}
-    if not all(name and column for name, column in columns.items()):
-        raise ProbeError(f"columns: {query!r}; write subject:s,relation:prop,object:o")
-    if name.startswith("hub:"):
-        return _with_atlas_texts(formats.read_hub(name, columns, relations))
-    if name not in formats.READERS:
-        raise unknown("data", name, ["atlas", "hub:OWNER/NAME", *formats.READERS])
-    if columns and name != "table":
-        raise ProbeError(f"data={data!r}: columns are for data=table and data=hub:OWNER/NAME")
-    options = {"columns": columns} if columns else {}
-    return _with_atlas_texts(formats.READERS[name](folder, relations, **options))
-
-
-def _check_folder(data: str, folder: str | Path | None) -> None:
-    """Raise ProbeError for a folder where none is read, and for a missing one."""
-    if (data == "atlas" or data.startswith("hub:")) != (folder is None):
-        if folder is None:
-            how = f"{data!r} needs folder=..., the path of its files"
-            if Path(data).suffix or "/" in data:
-                how = f"{data!r} looks like a path: data='table' with folder={data!r} reads it"
-            raise ProbeError(f"data={how}")
-        what = "the atlas is shipped" if data == "atlas" else f"{data} is downloaded"
-        said = f"{what} and takes no folder. Name the data that the folder holds: data='table' for"
-        raise ProbeError(f"folder={str(folder)!r}: {said} a table of facts of your own")
+    if not query:
+        return _with_atlas_texts(formats.READERS[name](folder, relations))
+    columns = dict(pair.partition(":")[::2] for pair in query.split(","))
+    if name != "table" or not all(columns.values()):
+        raise ProbeError(
+            f"data={data!r}: columns are written table?subject:s,relation:prop,object:o"
+        )
+    return _with_atlas_texts(formats.READERS[name](folder, relations, columns))
 
 
 def multiple_choice(
@@ -110,26 +93,16 @@ def multiple_choice(
     """ZP-LKE's multiple-choice test: (facts to score, each with up to 99 wrong options; pool of its
     many-shot examples).
 
-    Arguments as in ``load``. T-REx-MC has these two splits; FKTC is split by T-REx-MC's rule
-    (``options.build_fktc_mc``). With other data, the test has the facts of ``load``, and the pool
-    has all other subjects of their relations. Relations without ZP-LKE's prompts get those of the
-    atlas. Raise ProbeError for data without relations (SimpleQA, TriviaQA).
+    Arguments as in ``load``. T-REx-MC has these two splits. With other data, the test has the facts
+    of ``load``, and the pool has all other subjects of their relations; options that the data name
+    are the wrong ones (FKTC: five). Relations without ZP-LKE's prompts get those of the atlas.
     """
-    _check_folder(data, folder)
-    if data in ("fktc", "trex_mc"):
-        size, seed, relations = _size(n_facts), check_seed(seed), check_relations(relations)
-        if data == "fktc":
-            splits = build_fktc_mc(current(formats.read_fktc(folder)), seed)
-        else:
-            splits = {split: formats.read_trex_mc(folder, split) for split in formats.SPLITS}
-        tested, pool = (_with_atlas_texts(choose(splits[s], relations)) for s in ("test", "train"))
-        tested = tested if size is None else sample(tested, size, seed)
-        if data == "trex_mc" and not released:
-            tested = model.without_right(tested, tested)
+    if data == "trex_mc":
+        tested = load(data, folder, relations, n_facts, 0, seed, released=released)
+        pool = _with_atlas_texts(formats.read_trex_mc(folder, relations, "train"))
     else:
         n = formats.OPTIONS - 1
         tested = load(data, folder, relations, n_facts, n, seed, among, released=released)
-        formats.require_relations(tested)
         pool = current(everything(data, folder, relations))
     offered = within(tested.facts["fact"], tested.distractors["fact"])
     if not offered.all():
@@ -186,9 +159,8 @@ def _from_atlas(
 
 
 def _with_atlas_texts(facts: Facts) -> Facts:
-    """Give relations the names and templates of the atlas where they have none of their own, then
-    make questions of statements. Raise ProbeError for a relation without templates whose name
-    resembles one of the atlas (p36, capital)."""
+    """Give relations the names and templates of the atlas where they have none of their own. Raise
+    ProbeError for one without templates whose name resembles one of the atlas (p36, capital)."""
     names = facts.relations["relation"].map(atlas().relations.set_index("relation")["name"])
     unnamed = (facts.relations["name"] == facts.relations["relation"]) & names.notna()
     relations = facts.relations.assign(name=facts.relations["name"].mask(unnamed, names))
@@ -198,20 +170,8 @@ def _with_atlas_texts(facts: Facts) -> Facts:
     for relation in facts.relations["relation"]:
         near = known.get(relation.casefold())
         if near and relation not in set(complete.templates["relation"]):
+            said = f"relation {relation!r} has no templates. Did you mean {near}, the atlas's?"
             raise ProbeError(
-                f"{facts.source}: relation {relation!r} has no templates. Did you mean {near}, "
-                "which gets those of the atlas? Otherwise write templates to FACTS.templates.csv "
-                "beside FACTS.csv"
+                f"{facts.source}: {said} Otherwise write FACTS.templates.csv beside it"
             )
-    # "[X] is part of [Y]." becomes "[X] is part of what?"
-    own = complete.templates
-    asked = within(own["relation"], own["relation"][own["role"] == "question"])
-    made = own[(own["role"] == "statement") & ~asked]
-    if made.empty:
-        return complete
-    texts = made["template"].str.rstrip(" .").str.replace("[Y]", "what", regex=False) + "?"
-    texts = texts.str[:1].str.upper() + texts.str[1:]
-    said = f"no questions for {', '.join(made['relation'].unique())}; made from their statements"
-    warnings.warn(f"{facts.source}: {said}: {texts.iloc[0]!r}", stacklevel=2)
-    made = made.assign(role="question", template=texts)
-    return replace(complete, templates=pd.concat([own, made], ignore_index=True))
+    return complete

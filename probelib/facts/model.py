@@ -1,26 +1,12 @@
 """What a fact is: the kit's five tidy frames, and their rules.
 
-Glossary (one word per concept, in the whole kit)
-
-============= ====================================================================================
-fact          a triple (subject, relation, object) that holds for ever or from ``start`` to ``end``
-              ("" = open, "?" = a date that is unknown)
-entity        what a subject or an object is; its key is unique, its label is what a reader sees
-relation      the kind of a fact, named by its Wikidata property (P36, "capital"); functional if a
-              subject has one right object at a time
-type          what kind of thing an entity is; a relation's ``object_type`` "city|town": its objects
-              are one of these
-template      a text with ``[X]`` for the subject (and ``[Y]`` for the object)
-role          use of a template: ``question`` (MONITOR's QA); ``cloze`` ends just before the object
-              (WP); ``statement`` has ``[X]`` and ``[Y]`` (MONITOR's FC); ``hgp``, ``mmp``:
-              human-written and mined prompts (ZP-LKE)
-prompt        a template with its subject filled in, after a context or without one
-candidate     an entity offered as the answer; the right one is the gold object
-answer space  all candidates of a relation: the objects of its facts
-distractor    a candidate that is wrong for the subject
-popularity    how well an entity is known: in the atlas from 1 (obscure) to 5 (known to nearly
-              everyone), estimated; of other data a number such as page views
-============= ====================================================================================
+A fact is a triple (subject, relation, object) of entities. A relation is named by its Wikidata
+property (P36, "capital") and functional if a subject has one right object at a time. A template is
+a text with ``[X]`` for the subject (and ``[Y]`` for the object); filled in, it is a prompt. Its role
+is ``question`` (MONITOR's QA); ``cloze``, which ends just before the object (WP); ``statement``,
+with ``[X]`` and ``[Y]`` (MONITOR's FC); ``hgp`` or ``mmp``: human-written and mined prompts (ZP-LKE).
+A candidate is an entity offered as the answer: the gold object, or a distractor, which is wrong for
+the subject. The answer space of a relation is the objects of its facts.
 """
 
 import hashlib
@@ -55,10 +41,12 @@ class Facts:
     """Facts and everything that is needed to build prompts for them.
 
     facts        one row per fact: ``fact`` (its id), ``relation``, ``subject`` and ``object``
-                 (entity keys), ``start`` and ``end`` ("" = open; a year or a date otherwise)
-    entities     one row per entity: ``entity`` (its key), ``label``, ``wikidata`` (Wikidata id, or
-                 another id that several labels share; or ""), ``aliases`` (tuple), ``types``
-                 (tuple, the most specific first), ``popularity`` (0 = unknown)
+                 (entity keys), ``start`` and ``end`` (a year or a date; "" = open, "?" = unknown)
+    entities     one row per entity: ``entity`` (its key), ``label`` (what a reader sees),
+                 ``wikidata`` (Wikidata id, or another id that several labels share; or ""),
+                 ``aliases`` (tuple), ``types`` (tuple, the most specific first), ``popularity``
+                 (in the atlas from 1, obscure, to 5, known to nearly everyone, estimated; of other
+                 data a number such as page views; 0 = unknown)
     relations    one row per relation: ``relation``, ``name``, ``subject_type``, ``object_type``,
                  ``functional``
     templates    one row per template: ``relation``, ``role``, ``number`` (from 1; the base template
@@ -283,6 +271,34 @@ def _names_and_answers(facts: Facts, known: Facts) -> tuple[dict[str, set[str]],
         fact: set().union(*(names[o] for o in right.get((relation, subject), set()) | {obj}))
         for fact, relation, subject, obj in tuples(facts.facts, *columns)
     }
+
+
+def counts(facts: Facts) -> pd.DataFrame:
+    """Per relation: ``facts``, ``former`` (with an end), ``subjects``, ``objects`` (distinct),
+    ``majority`` (share of the most frequent object), ``object_in_subject`` (facts whose subject
+    contains the label of the object), ``questions``, ``clozes``."""
+    rows, labels = facts.facts, dict(tuples(facts.entities, "entity", "label"))
+    ends = tuples(rows, "subject", "object")
+    leaked = [labels[o].casefold() in labels[s].casefold() for s, o in ends]
+    groups = rows.assign(leaked=leaked, former=~holds(rows)).groupby("relation", sort=False)
+    subject, majority = groups["subject"], lambda own: own.value_counts(normalize=True).iloc[0]
+    columns = {"facts": groups.size(), "former": groups["former"].sum()}
+    columns |= {"subjects": subject.nunique(), "objects": groups["object"].nunique()}
+    columns |= {"majority": groups["object"].agg(majority)}
+    table = pd.DataFrame(columns | {"object_in_subject": groups["leaked"].sum()})
+    names = facts.relations.set_index("relation")[["name"]]
+    roles = pd.crosstab(facts.templates["relation"], facts.templates["role"])
+    roles = roles.reindex(index=names.index, columns=["question", "cloze"], fill_value=0)
+    return names.join(table).join(roles.set_axis(["questions", "clozes"], axis=1)).reset_index()
+
+
+def chance_levels(facts: Facts) -> pd.DataFrame:
+    """Accuracy of guessing per relation: ``facts``, ``options`` (mean number per fact, the gold
+    answer included), ``chance`` (mean of 1 / options; 0.01 with 100 options)."""
+    size = facts.facts["fact"].map(facts.distractors.groupby("fact").size()).fillna(0) + 1
+    groups = facts.facts.assign(options=size, chance=1 / size).groupby("relation", sort=False)
+    means = {"options": ("options", "mean"), "chance": ("chance", "mean")}
+    return groups.agg(facts=("fact", "size"), **means).reset_index()
 
 
 def validate(facts: Facts) -> Facts:

@@ -5,8 +5,8 @@
 ``P36.tsv``         its facts: subject, object and, where time matters, start and end
 ``entities/*.tsv``  the subjects and objects: wikidata id, types, popularity, aliases
 ``README.md``       the data card
-``panel.tsv``       the ids of the facts that all four papers score by default, so that they can
-                    be compared: a stratified and a natural part; those of the randomized trial
+``panel.tsv``       the facts that all four papers score by default: a stratified and a natural
+                    part; those of the randomized trial
 """
 
 import csv
@@ -27,7 +27,7 @@ REQUIRED = {*model.RELATIONS, "question", "cloze"}
 
 
 def read_atlas(folder: Path = ATLAS) -> Facts:
-    """Every fact of the atlas, current and former. ``check.problems`` tests more than this does."""
+    """Every fact of the atlas, current and former."""
     by_number = lambda path: (path.stem[0] == "K", int(path.stem[1:]))
     paths = sorted(folder.glob("[PK]*.yaml"), key=by_number)
     about = [_read_relation(path) for path in paths]

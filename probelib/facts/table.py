@@ -28,7 +28,6 @@ All readers end in ``assemble``, which checks every triple.
 """
 
 import csv
-import difflib
 import io
 import json
 import os
@@ -40,8 +39,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
-import pyarrow
-import pyarrow.compute
 import pyarrow.parquet
 
 from probelib import files
@@ -53,17 +50,12 @@ from probelib.facts.names import NO_NAME, clean, same_name
 from probelib.facts.validity import UNKNOWN, days, is_date
 
 NEEDED = ["relation", "subject", "object"]
-SIDES = [f"{s}_{what}" for s in ("subject", "object") for what in ("id", "aliases", "types")]
-COLUMNS = [*NEEDED, "relation_name", "start", "end", *SIDES]
+LISTS = [f"{side}_{what}" for side in ("subject", "object") for what in ("aliases", "types")]
+COLUMNS = [*NEEDED, "relation_name", "start", "end", "subject_id", "object_id", *LISTS]
 COLUMNS += ["subject_popularity", "object_popularity"]
-SENTENCES = ROLES[:3]  # the roles of templates that a file may have
-KNOWN = (*COLUMNS, *SENTENCES)
-SEVERAL = {*SENTENCES, "object", *SIDES} - {"subject_id"}  # cells that may hold a list
-SYNONYMS = dict.fromkeys(["aliases", "alias", "object_alias", "synonyms"], "object_aliases")
-SYNONYMS |= {"subject_alias": "subject_aliases"} | {name: name for name in COLUMNS}  # Subject
+SYNONYMS = dict.fromkeys(["aliases", "alias", "synonyms"], "object_aliases")
+SYNONYMS |= {name: name for name in COLUMNS}  # Subject
 TEMPLATE = ["relation", "template", "role"]  # of a file of templates
-LINE = "\0line"  # a column of Parquet tables while they are read
-QUOTED = re.compile(r'"[^"]*(""[^"]*)+"')  # as CSV writes a cell that holds quotation marks
 
 
 class Entity(NamedTuple):
@@ -91,49 +83,35 @@ class Triple(NamedTuple):
 # Files -> rows
 
 
-def read_table(
-    path: Path,
-    columns: Iterable[str] | None = None,
-    only: dict | None = None,
-    quoted: bool = False,
-    needed: Iterable[str] = (),
-) -> pd.DataFrame:
+def read_table(path: Path, needed: Iterable[str] = ()) -> pd.DataFrame:
     """The rows of a table file; the index is "file:line" (in Parquet and JSON, the row's number).
-
-    columns  those to read of a Parquet file, where it has them; "a.b" is the value b inside of a
-    only     read only rows with these values, {column: text}: {"language": "en"}
-    quoted   whether a .tsv has quotation marks around cells, as pandas and Excel write it
-    needed   columns without which a ProbeError is raised
     Cells of CSV and TSV are text, as they are (007, NA); those of other files keep their types.
+
+    needed   columns without which a ProbeError is raised
     """
-    only = only or {}
     kind = next((s for s in reversed(path.suffixes) if s not in reading.UNPACK), "")
     if kind not in files.TABLES:
         kinds = f"{', '.join(files.TABLES[:-1])} or {files.TABLES[-1]}"
         raise ProbeError(f"{path}: a table is a {kinds} file (a spreadsheet: save it as CSV UTF-8)")
     if kind == ".parquet":
-        names, rows = _read_parquet(path, columns and {*columns, *only}, only)
+        names, rows = _read_parquet(path)
     elif kind in (".csv", ".tsv"):
-        names, rows = _read_csv(path, "\t" if kind == ".tsv" else ",", quoted or kind == ".csv")
+        names, rows = _read_csv(path, "\t" if kind == ".tsv" else ",")
     else:
         found = reading.read_objects(path, {}) if kind == ".jsonl" else _json_rows(path)
-        flat = [(line, _flat(row)) for line, row in found]
-        names = list(dict.fromkeys(name for _, row in flat for name in row))
-        rows = [(line, [row.get(name) for name in names]) for line, row in flat]
+        names = list(dict.fromkeys(name for _, row in found for name in row))
+        rows = [(line, [row.get(name) for name in names]) for line, row in found]
     place = os.fsencode(path).decode(errors="replace")  # text in any locale
     index, cells = [f"{place}:{line}" for line, _ in rows], [cells for _, cells in rows]
-    frame = pd.DataFrame(cells, index, names, dtype=object)
-    if missing := [name for name in (*needed, *only) if name not in frame]:
+    if missing := [name for name in needed if name not in names]:
         raise ProbeError(f"{path}:1: the columns are {names}; {', '.join(missing)} is needed")
-    for name, wanted in only.items():
-        frame = frame[[str(value).lower() == wanted.lower() for value in frame[name].tolist()]]
-    return frame
+    return pd.DataFrame(cells, index, names, dtype=object)
 
 
-def _read_csv(path: Path, mark: str, quoted: bool) -> tuple[list[str], list[tuple]]:
-    rows, line, quoting = [], 1, csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
+def _read_csv(path: Path, mark: str) -> tuple[list[str], list[tuple]]:
+    rows, line = [], 1
     content = io.StringIO(reading.read_text(path).rstrip("\n"), newline="")
-    reader = csv.reader(content, strict=True, delimiter=mark, quoting=quoting)
+    reader = csv.reader(content, strict=True, delimiter=mark)
     try:
         for cells in reader:
             rows.append((line, cells))
@@ -144,34 +122,20 @@ def _read_csv(path: Path, mark: str, quoted: bool) -> tuple[list[str], list[tupl
         raise ProbeError(f"{path}:1: an empty file; its first line names the columns")
     (_, header), *rows = rows
     for line, cells in rows:
-        said = ""
         if len(cells) != len(header):
             said = f"{len(cells)} cells, the header has {len(header)}: {str(cells)[:80]}. A cell "
-            said += "with a comma needs quotation marks"
-        elif cells == header:
-            said = "repeats the header of line 1 (two files joined?)"
-        elif not quoted and any(map(QUOTED.fullmatch, cells)):
-            said = "quotation marks around a cell of a .tsv would be part of it. Save it as .csv"
-        if said:
-            raise ProbeError(f"{path}:{line}: {said}")
+            raise ProbeError(f"{path}:{line}: {said}with a comma needs quotation marks")
+        if cells == header:
+            raise ProbeError(f"{path}:{line}: repeats the header of line 1 (two files joined?)")
     return header, rows
 
 
-def _read_parquet(path: Path, wanted: set | None, only: dict) -> tuple[list[str], list[tuple]]:
-    """Rows that ``only`` leaves out never become Python objects: some data sets have millions."""
+def _read_parquet(path: Path) -> tuple[list[str], list[tuple]]:
     try:
-        file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(reading.read_bytes(path)))
-        tops = {part for name in wanted or () for part in (name, name.split(".")[0])}
-        table = file.read([n for n in file.schema_arrow.names if wanted is None or n in tops])
-        while any(pyarrow.types.is_struct(kind) for kind in table.schema.types):
-            table = table.flatten()
-        table = table.append_column(LINE, [pyarrow.array(range(1, len(table) + 1))])
-        for name in only.keys() & set(table.column_names):
-            texts = pyarrow.compute.utf8_lower(table[name].cast("string"))
-            table = table.filter(pyarrow.compute.equal(texts, only[name].lower()))
-        *cells, lines = (column.to_pylist() for column in table.columns)
-        cells = map(list, zip(*cells, strict=True)) if cells else ([] for _ in lines)
-        return table.column_names[:-1], list(zip(lines, cells, strict=True))
+        buffer = pyarrow.BufferReader(reading.read_bytes(path))
+        table = pyarrow.parquet.ParquetFile(buffer).read()
+        cells = zip(*(column.to_pylist() for column in table.columns), strict=True)
+        return table.column_names, list(enumerate(cells, 1))
     except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
         raise ProbeError(f"{path}: not a readable Parquet file: {str(error)[:200]}") from error
 
@@ -186,123 +150,70 @@ def _json_rows(path: Path) -> list[tuple[int, dict]]:
     return [(n, reading.check_object(f"{path}:{n}", row, {})) for n, row in enumerate(lists[0], 1)]
 
 
-def _flat(row: dict, before: str = "") -> dict:
-    """Nested objects as columns: {"a": {"b": 1}} is {"a.b": 1}."""
-    cells = {}
-    for key, value in row.items():
-        nested = isinstance(value, dict)
-        cells |= _flat(value, f"{before}{key}.") if nested else {f"{before}{key}": value}
-    return cells
-
-
 # Rows -> triples
 
 
 def read_triples(
     path: str | Path, relations: list[str] | None = None, columns: dict[str, str] | None = None
 ) -> Facts:
-    """The facts of a table, with the templates of the file beside it, if there is one.
+    """The facts of a table, with the templates of the file beside it, if there is one. Rows that
+    repeat another count once, with a warning.
 
     relations  those to keep (None: all)
-    columns    mapping of the kit's columns to those of the file (see ``triples_of``):
-               {"subject": "head", "relation": "=P36"}
+    columns    the kit's column -> that of the file, where they differ; "=TEXT" is the same text in
+               every row: {"subject": "head", "relation": "=P36"}
     """
     path, given = Path(path), dict(columns or {})
-    only = constants(given, KNOWN)
-    frame = read_table(path, only=only)
-    for name in frame.columns.difference([*COLUMNS, *given.values()]):
-        if (kit := SYNONYMS.get(name.strip().lower().replace(" ", "_"))) and kit not in frame:
-            given.setdefault(kit, name)
-    read = {*COLUMNS, *given.values(), *only, "", "__index_level_0__"}
-    if unread := [name for name in frame.columns.unique() if name not in read]:
-        said = f"columns that are not read: {', '.join(unread)}. The kit's are {', '.join(COLUMNS)}"
-        warnings.warn(f"{path}: {said}", stacklevel=2)
-    triples, templates, names = triples_of(path, frame, given)
-    templates |= dict.fromkeys(_templates_beside(path, set(names)))
+    frame = read_table(path)
+    frame = frame.assign(**{column: column[1:] for column in given.values() if column[:1] == "="})
+    where, triples, names = _columns(path, list(frame), given), [], {}
+    first, repeated = {}, []
+    for at, *values in frame[list(where.values())].itertuples(name=None):
+        cells = {name: _texts(at, name, v) for name, v in zip(where, values, strict=True)}
+        if first.setdefault(tuple(cells.values()), at) != at:
+            repeated.append(at)
+            continue
+        triples.append(_triple(at, cells))
+        names.setdefault(triples[-1].relation, "".join(cells.get("relation_name", ())))
+    if repeated:
+        said = f"{len(repeated)} rows repeat an earlier row; each is counted once"
+        warnings.warn(f"{repeated[0]}: {said}", stacklevel=2)
+    names = {relation: name or relation for relation, name in names.items()}
+    templates = dict.fromkeys(_templates_beside(path, set(names)))
     return model.choose(assemble(alike(triples), f"table:{path.name}", templates, names), relations)
 
 
-def constants(given: dict[str, str], but: Iterable[str] = ()) -> dict[str, str]:
-    """The names whose "column" is a text ("=P36") -> the text."""
-    return {n: c[1:] for n, c in given.items() if c.startswith("=") and n not in but}
-
-
-def triples_of(
-    path: Path, frame: pd.DataFrame, given: dict[str, str], relations: dict | None = None
-) -> tuple[list[Triple], dict[tuple, None], dict[str, str]]:
-    """(triples, one per object of a row; rows (relation, role, template), each once; names of
-    relations). Warn of rows that repeat another, and of texts that cannot be templates.
-
-    given      name of the kit -> column of the file, where they differ. Names are those of the
-               module's docstring, and ``question``, ``cloze`` and ``statement``: texts that become
-               templates. Such a text holds its subject, [X] or {} exactly once. "=TEXT" in place of
-               a column is the same in every row. Without a relation, each question is a relation of
-               its own
-    relations  name in the file -> id
-    """
-    rows = _kit_columns(path, frame, given)
-    roles, triples, templates, names = [r for r in SENTENCES if r in given], [], {}, {}
-    first, repeated, unusable = {}, [], []
-    for where, values in zip(rows.index, rows.itertuples(index=False), strict=True):
-        cells = {n: _texts(where, n, v) for n, v in zip(rows.columns, values, strict=True)}
-        found = [(role, _template(text, role, cells)) for role in roles for text in cells.pop(role)]
-        unusable += [where] * any(text is None for _, text in found)
-        found = [(role, text) for role, text in found if text]
-        if "relation" not in rows and not found:
-            continue
-        name = " ".join(cells["relation"]) if "relation" in rows else found[0][1]
-        relation = (relations or {}).get(name, name)
-        found += [("statement", f"{text} [Y].") for role, text in found if role == "cloze"]
-        templates |= dict.fromkeys((relation, role, text) for role, text in found)
-        if first.setdefault((relation, *cells.values()), where) != where:
-            repeated.append(where)
-            continue
-        triples += _row(where, relation, cells)
-        names.setdefault(relation, (cells.get("relation_name") or (name,))[0])
-    for odd, said in (
-        ([] if roles else repeated, "rows repeat an earlier row; each is counted once"),
-        (unusable, "rows have a text that does not name its subject exactly once: no template"),
-    ):
-        if odd:
-            warnings.warn(f"{odd[0]}: {len(odd)} {said}", stacklevel=3)
-    return triples, templates, names
-
-
-def _kit_columns(path: Path, frame: pd.DataFrame, given: dict[str, str]) -> pd.DataFrame:
-    """The rows with the kit's names of columns."""
-    constant, header = constants(given), list(frame.columns)
-    if odd := [name for name in given if name not in KNOWN and name not in constant]:
-        raise ProbeError(f"columns names {odd}; the kit's columns are {list(KNOWN)}")
-    where = {n: given.get(n, n) for n in KNOWN if n in COLUMNS or n in given}
-    where = {n: c for n, c in where.items() if n not in constant}
-    needed = set(NEEDED) | {n for n in given if not n.endswith("popularity")}
-    needed -= {"relation"} if "question" in given and "relation" not in given else set()
-    needed = [c for n, c in where.items() if n in needed]
+def _columns(path: Path, header: list[str], given: dict[str, str]) -> dict[str, str]:
+    """The kit's column -> that of the file; a warning names those that are not read."""
+    if odd := [name for name in given if name not in COLUMNS]:
+        raise ProbeError(f"columns names {odd}; the kit's columns are {COLUMNS}")
+    usual = {SYNONYMS.get(name.strip().lower().replace(" ", "_")): name for name in header}
+    where = {name: name if name in header else usual.get(name, name) for name in COLUMNS} | given
+    needed = [where[name] for name in dict.fromkeys([*NEEDED, *given])]
     if missing := [column for column in needed if column not in header]:
-        usual = {"relation": "=P36 (a text after = is the same in every row)"}
-        near = {n: difflib.get_close_matches(n, header, n=1) for n in missing}
-        pairs = [f"{n}:{near[n][0] if near[n] else usual.get(n, 'NAME')}" for n in missing]
-        hint = f"Rename them in the file, or say which are meant: columns={','.join(pairs)}"
-        if len(header) == 1 and (found := [mark for mark in ";\t" if mark in header[0]]):
-            hint = f"The cells are separated by {found[0]!r}: use commas, or tabs in a .tsv file"
-        raise ProbeError(f"{path}:1: the columns are {header}; needed, each once: {needed}. {hint}")
+        raise ProbeError(
+            f"{path}:1: the columns are {header}; needed: {needed}, so {missing} are missing. Cells "
+            "are separated by commas (tabs in a .tsv). Rename the columns, or say which are meant: "
+            "columns=subject:HEAD,relation:=P36,object:TAIL (a text after = is the same in every row)"
+        )
+    where = {name: column for name, column in where.items() if column in header}
     if twice := [column for column in where.values() if header.count(column) > 1]:
-        said = f"the columns are {header}; {', '.join(twice)} may occur only once"
-        raise ProbeError(f"{path}:1: {said}")
-    rows = {n: frame[c] for n, c in where.items() if c in header}
-    rows |= {n: text for n, text in constant.items() if n in KNOWN}
-    return pd.DataFrame(rows, frame.index, dtype=object)
+        raise ProbeError(f"{path}:1: the columns are {header}; {twice} may occur only once")
+    if unread := {*header} - {*where.values(), "", "__index_level_0__"}:
+        said = f"columns that are not read: {', '.join(sorted(unread))}. The kit's are {COLUMNS}"
+        warnings.warn(f"{path}: {said}", stacklevel=3)
+    return where
 
 
 def _texts(where: str, name: str, value) -> tuple[str, ...]:
     """The texts of a cell. Aliases and types may be separated by "|", or be a list in JSON."""
-    if isinstance(value, str) and name.endswith(("aliases", "types")):
+    if isinstance(value, str) and name in LISTS:
         try:
             value = json.loads(value) if value.lstrip().startswith("[") else value.split("|")
         except (ValueError, RecursionError):
             value = value.split("|")
     texts = []
-    for each in value if isinstance(value, list) and name in SEVERAL else [value]:
+    for each in value if isinstance(value, list) and name in LISTS else [value]:
         if each is not None and not reading.is_a(each, str | int):
             said = f"{name} is a {type(each).__name__} ({each!r}); text or an integer is needed"
             raise ProbeError(f"{where}: {said}")
@@ -311,31 +222,17 @@ def _texts(where: str, name: str, value) -> tuple[str, ...]:
     return tuple(text for text in texts if text)
 
 
-def _template(text: str, role: str, cells: dict[str, tuple[str, ...]]) -> str | None:
-    """A text with [X] in place of its subject; None if it is no template of the role."""
-    text, subject = text.replace("{}", "[X]"), " ".join(cells["subject"])
-    if "[X]" not in text and subject and text.count(subject) == 1:
-        text = text.replace(subject, "[X]")
-    return text if text.count("[X]") == 1 and text.count("[Y]") == (role == "statement") else None
-
-
-def _row(where: str, relation: str, cells: dict[str, tuple[str, ...]]) -> list[Triple]:
-    """One fact per object of a row."""
-    get, one = (lambda name: cells.get(name, ())), (lambda name: "".join(cells.get(name, ())))
-    number = {side: one(f"{side}_popularity") or "0" for side in ("subject", "object")}
-    if odd := [text for text in number.values() if not text.isdecimal() or len(text) > 18]:
-        raise ProbeError(f"{where}: popularity {odd[0]!r}; an integer of at least 0 is needed")
-    labels, ids = get("object") or ("",), get("object_id")
-    if len(ids) not in (0, len(labels)):
-        n = f"{len(ids)} object_ids for {len(labels)} objects"
-        raise ProbeError(f"{where}: {n}; give one per object, or none")
-    about = (get("subject_aliases"), get("subject_types"), int(number["subject"]))
-    subject = Entity(one("subject"), one("subject_id"), *about)
-    # with several objects, it is unknown which one an alias belongs to
-    about = (get("object_aliases") * (len(labels) == 1), get("object_types"), int(number["object"]))
-    objects = zip(labels, ids or [""] * len(labels), strict=True)
-    ends = (one("start"), one("end"))
-    return [Triple(where, relation, subject, Entity(*named, *about), *ends) for named in objects]
+def _triple(where: str, cells: dict[str, tuple[str, ...]]) -> Triple:
+    """The fact of a row."""
+    one = lambda name: "".join(cells.get(name, ()))
+    ends = []
+    for side in ("subject", "object"):
+        number = one(f"{side}_popularity") or "0"
+        if not number.isdecimal() or len(number) > 18:
+            raise ProbeError(f"{where}: popularity {number!r}; an integer of at least 0 is needed")
+        about = (cells.get(f"{side}_aliases", ()), cells.get(f"{side}_types", ()), int(number))
+        ends.append(Entity(one(side), one(f"{side}_id"), *about))
+    return Triple(where, one("relation"), *ends, one("start"), one("end"))
 
 
 def alike(triples: list[Triple]) -> list[Triple]:
@@ -348,12 +245,6 @@ def alike(triples: list[Triple]) -> list[Triple]:
 def _templates_beside(table: Path, relations: set[str]) -> list[tuple[str, str, str]]:
     """Rows (relation, role, template) of the templates beside a table; none without such a file."""
     path, found = files.templates_path(table), []
-    stem = re.escape(path.name[: path.name.rindex(".templates.")])
-    for other in sorted(path.parent.glob("*emplate*")):
-        odd = re.fullmatch(rf"{stem}[\W_]*templates?\b.*", other.name, re.IGNORECASE)
-        if odd and other != path:
-            said = f"templates that are not read; the kit reads {path.name}"
-            warnings.warn(f"{other}: {said}", stacklevel=3)
     if not path.exists():
         return []
     frame = read_table(path, needed=("relation", "template")).reindex(columns=TEMPLATE).fillna("")

@@ -71,14 +71,12 @@ def is_a(value, kind) -> bool:
     return isinstance(value, kind) and (not isinstance(value, bool) or kind is bool)
 
 
-def check_object(where: str, value, keys: dict, exact: bool = False) -> dict:
+def check_object(where: str, value, keys: dict) -> dict:
     """Return ``value``, found at ``where`` (file and line), if it is an object with ``keys`` (name
-    -> type or union of types). Otherwise raise ProbeError. Other keys are allowed unless
-    ``exact``."""
-    good = isinstance(value, dict) and all(k in value and is_a(value[k], keys[k]) for k in keys)
-    if not good or exact and len(value) != len(keys):
+    -> type or union of types; others are allowed). Otherwise raise ProbeError."""
+    if not isinstance(value, dict) or not all(k in value and is_a(value[k], keys[k]) for k in keys):
         names = [f"{key} ({getattr(kind, '__name__', kind)})" for key, kind in keys.items()]
-        wanted = f" with {'exactly ' if exact else ''}{', '.join(names)}" if names else ""
+        wanted = f" with {', '.join(names)}" if names else ""
         raise ProbeError(f"{where}: an object{wanted} is needed: {str(value)[:80]}")
     return value
 

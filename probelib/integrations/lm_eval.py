@@ -18,7 +18,7 @@ import logging
 import torch
 
 from probelib import lm
-from probelib.errors import ProbeError, extra, unknown
+from probelib.errors import ProbeError, extra
 from probelib.lm.decode.generation import continue_ids
 from probelib.lm.scoring import score_ids
 
@@ -28,7 +28,6 @@ with extra("lm-eval"):
     from lm_eval.models import utils as harness
     from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
 
-BOUNDARIES = ("lm-eval", "probelib")
 LENGTHS = (8, 32)  # first attempts of a generation: most answers stop early
 log = logging.getLogger(__name__)
 
@@ -37,31 +36,18 @@ log = logging.getLogger(__name__)
 class ProbeLM(TemplateLM):
     """A model of ``lm.load`` that serves the harness's three kinds of requests.
 
-    model     a name for ``lm.load``, or a loaded model; further arguments go to ``lm.load``
-    boundary  how the boundary of context and continuation is found: "lm-eval" tokenizes both
-              together and cuts at the length of the context's tokens; "probelib" tokenizes the
-              continuation alone, so that it has the same tokens after every context
+    model   a name for ``lm.load``, or a loaded model; further arguments go to ``lm.load``
     """
 
-    def __init__(
-        self,
-        model,
-        boundary="lm-eval",
-        batch_size=None,
-        max_batch_size=None,
-        device=None,
-        **options,
-    ):
+    def __init__(self, model, batch_size=None, max_batch_size=None, device=None, **options):
         super().__init__()
-        if boundary not in BOUNDARIES:
-            raise unknown("boundary", boundary, BOUNDARIES)
         # The harness's command line passes batch sizes, but the kit packs rows by tokens; and it
         # passes a GPU even without one.
         if device and (torch.cuda.is_available() or not device.startswith("cuda")):
             options["device"] = device
         options = {name: value for name, value in options.items() if value is not None}
         self.model = lm.load(model, **options) if isinstance(model, str) else model
-        self.boundary, self.tokenizer = boundary, self.model.tokenizer
+        self.tokenizer = self.model.tokenizer
         self.backend = "seq2seq" if self.model.encoder_decoder else "causal"
         self._ids: dict[tuple, list[int]] = {}
 
@@ -112,17 +98,13 @@ class ProbeLM(TemplateLM):
         return self._ids[key]
 
     def _encode_pair(self, context: str, continuation: str) -> tuple[list[int], list[int]]:
-        """Ids of context and continuation by the chosen boundary."""
-        if self.boundary == "lm-eval":
-            context, continuation = super()._encode_pair(context, continuation)
-            if not continuation:
-                said = (
-                    "the tokenizer merges a continuation with its context: no token of it is left"
-                )
-                raise ProbeError(f"{said}. Use boundary='probelib', which tokenizes it alone")
-            return context, continuation
-        tokens = self.model.tokens
-        return tokens.prompts([context])[0], list(tokens.continuation(continuation))
+        """Ids of context and continuation, as the harness parts them: both are tokenized together
+        and cut at the length of the context's tokens."""
+        context, continuation = super()._encode_pair(context, continuation)
+        if not continuation:
+            said = "the tokenizer merges a continuation with its context: no token of it is left"
+            raise ProbeError(f"{said} ({self.model.name})")
+        return context, continuation
 
     # The three kinds of requests
 

@@ -8,11 +8,7 @@ ENDS = "\n.;!?,"  # an answer ends before the first of these
 
 
 def extract(text: str) -> str:
-    """The answer in a generated text, cut before the first line break or one of ``. ; ! ? ,``.
-
-    >>> extract("\\n Paris. It lies on the Seine")
-    'Paris'
-    """
+    """The answer in a generated text, cut before the first line break or one of ``. ; ! ? ,``."""
     text = text.lstrip()
     return text[
         : min((at for end in ENDS if (at := text.find(end)) >= 0), default=len(text))
@@ -21,14 +17,8 @@ def extract(text: str) -> str:
 
 def matches(answer: str, gold: str, done: bool = True) -> bool | None:
     """Whether a generated answer is the gold object, then one of ``. ; ! ? ,``, a line break or the
-    end. Case and the encoding of accents do not matter; a gold object may hold a full stop.
-
-    answer  what was generated, or its known beginning
-    done    whether generation ended there; if not, None means that the beginning does not decide it
-
-    >>> matches(" Paris. It lies", "Paris"), matches(" Par", "Paris", done=False)
-    (True, None)
-    """
+    end. Case and the encoding of accents do not matter; a gold object may hold a full stop. If
+    generation is not ``done``, None means that the known beginning does not decide it."""
     text, gold = fold(answer.lstrip()), fold(gold.strip())
     if text.startswith(gold):
         rest = text[len(gold) :].lstrip(" \t")
@@ -38,10 +28,8 @@ def matches(answer: str, gold: str, done: bool = True) -> bool | None:
 
 def decide(scores: pd.DataFrame, generated: pd.DataFrame | None = None) -> pd.Series:
     """Whether greedy decoding answers each row's prompt with its label; None: not decided yet.
-
     Teacher forcing already shows how greedy decoding begins (``greedy_text``). The few prompts that
-    this leaves open (other tokens of the same answer, a blank after it) need ``generated`` text.
-    """
+    this leaves open (other tokens of the same answer, a blank after it) need ``generated`` text."""
     greedy = (scores[column].tolist() for column in ("greedy_text", "label", "greedy_done"))
     verdict = [matches(text, label, done) for text, label, done in zip(*greedy, strict=True)]
     if generated is not None:

@@ -1,7 +1,4 @@
-"""MONITOR's tables and figures: measured numbers in, ``Artifact`` out (texts: ``claims.yaml``).
-
-Correlations over models have intervals that hold without each family.
-"""
+"""MONITOR's tables and figures: measured numbers in, ``Artifact`` out (texts: ``claims.yaml``)."""
 
 from itertools import combinations, pairwise
 
@@ -43,11 +40,6 @@ def _columns(r: dict, name: str = "r", end: str = "") -> dict[str, float]:
     return {name: r["r"]} | ends | {f"p{end}": r["p"], "n": r["n"]}
 
 
-def _frame(estimates: dict) -> pd.DataFrame:
-    """case -> estimate as a frame for ``check``."""
-    return pd.DataFrame.from_dict(estimates, orient="index", columns=["value", "low", "high"])
-
-
 def _bars(table: pd.DataFrame) -> np.ndarray:
     """The error bars of MONITOR, [2, rows]."""
     low, high = table["MONITOR"] - table["MONITOR low"], table["MONITOR high"] - table["MONITOR"]
@@ -64,14 +56,10 @@ def figure1(example: pd.DataFrame, model: str) -> Artifact:
     panels = {f"(a) prompt framing, {model}": framing, "(b) in-context interference": contexts}
     heights = [len(rows) for rows in panels.values()]
     figure, axes = charts.subplots(6.3, 0.24 * sum(heights) + 0.8, 2, height_ratios=heights)
-    size = float(np.clip(560 / example["text"].str.len().max(), 7, 11))  # points
     for axis, (title, rows) in zip(axes.flat, panels.items(), strict=True):
         said = rows["answer"].str[:18].replace("", "(nothing)")
         said = list(zip(rows["text"], said, rows["correct"].map(bool), strict=True))
         charts.lines(axis, said, title)
-        axis.title.set_fontsize(11)
-        for text in axis.texts:
-            text.set_fontsize(size)
     return Artifact("monitor/figure1", example, figure=figure)
 
 
@@ -98,19 +86,18 @@ def _objects(axis, rows: pd.DataFrame, title: str, **look) -> None:
 def table2(judged: pd.DataFrame, sizes: dict[str, int]) -> Artifact:
     """Accuracy by form of the prompt (``measures.judge_forms``). ``sizes``: model -> parameters."""
     by_fact = judged.groupby(["model", "kind", "fact"])["correct"].mean().unstack("kind")
-    by_fact, rows, form, chance = by_fact.reindex(columns=FORMS), [], {}, []
+    by_fact, rows, claimed = by_fact.reindex(columns=FORMS), [], []
     for model, size in sizes.items():
         own, row = by_fact.loc[model], {"model": model, "parameters": size}
         for kind in FORMS:
             row |= interval(kind, own[kind], stats.mean_interval)
         rows.append(row)
-        change = own["QA"] - own["WP"]
-        form[model] = (stats.nanmean(change), *stats.mean_interval(change))
-        balanced = (own["FC-pos"] + own["FC-neg"]) / 2 - 50
-        chance.append({"model": model} | interval("balanced", balanced, stats.mean_interval))
-    form, chance = stats.magnitude(_frame(form)), cases(pd.DataFrame(chance), "balanced")
-    table = pd.DataFrame(rows).sort_values("parameters")
-    return Artifact("monitor/table2", table, check("monitor/table2", form=form, chance=chance))
+        form, chance = own["QA"] - own["WP"], (own["FC-pos"] + own["FC-neg"]) / 2 - 50
+        found = interval("form", form, stats.mean_interval)
+        claimed.append({"model": model} | found | interval("chance", chance, stats.mean_interval))
+    table, claimed = pd.DataFrame(rows).sort_values("parameters"), pd.DataFrame(claimed)
+    found = {"form": stats.magnitude(cases(claimed, "form")), "chance": cases(claimed, "chance")}
+    return Artifact("monitor/table2", table, check("monitor/table2", **found))
 
 
 def _boxes(axis, values: list, names: list[str], **look) -> dict:
@@ -161,9 +148,6 @@ def table3(scores: dict[str, pd.DataFrame], prompts: pd.DataFrame) -> Artifact:
     return Artifact("monitor/table3", table, check("monitor/table3", **found))
 
 
-# ---- section 4: anchors
-
-
 def figure3(prompts: pd.DataFrame, objects: pd.DataFrame, gold: str) -> Artifact:
     """The most probable objects after the prompts of a primary and two far foreign anchors
     (``measures.farthest_prompts``). ``objects``: ``scores.score_objects``; ``gold``: a label."""
@@ -190,25 +174,22 @@ def figure3(prompts: pd.DataFrame, objects: pd.DataFrame, gold: str) -> Artifact
     return Artifact("monitor/figure3", table[columns], figure=figure)
 
 
-# ---- section 5.1: the data
-
-
 def table9(facts: Facts, whole: Facts) -> Artifact:
-    """Facts, frames and known problems per relation. ``whole``: all facts, which give the right
-    objects of a subject; ``leaked``: the object is part of the subject; ``several`` right ones."""
+    """Facts, frames and known problems per relation: ``leaked``: the object is part of the subject;
+    ``several`` right ones, and ``right_distractor``, by the ``whole`` data."""
     known, label = right_objects(whole), facts.entities.set_index("entity")["label"].str.casefold()
     offered = facts.distractors.groupby("fact")["object"].agg(set).to_dict()
     questions = facts.templates[facts.templates["role"] == "question"]
-    frames, rows = questions.groupby("relation")["template"].agg(["size", "nunique"]), []
+    frames, rows = questions["relation"].value_counts(), []
     columns = ["fact", "relation", "subject", "object"]
     for fact, relation, subject, obj in facts.facts[columns].itertuples(index=False):
         right, wrong = known.get((relation, subject), set()) | {obj}, offered.get(fact, set())
-        r, distinct = frames.loc[relation]
-        flaws = (label[obj] in label[subject], len(right) > 1, bool(right & wrong), not wrong)
-        rows.append((relation, 1, r, distinct, *flaws, r + 1 + len(wrong)))  # prompts: R + 1 + M
-    flaws = ["leaked", "several", "right_distractor", "no_distractor", "prompts"]
-    rows = pd.DataFrame(rows, columns=["relation", "facts", "frames", "distinct", *flaws])
-    ways = {"facts": "sum", "frames": "first", "distinct": "first"} | dict.fromkeys(flaws, "sum")
+        flaws = (label[obj] in label[subject], len(right) > 1, bool(right & wrong))
+        r = frames[relation]
+        rows.append((relation, 1, r, *flaws, r + 1 + len(wrong)))  # prompts: R + 1 + M
+    flaws = ["leaked", "several", "right_distractor", "prompts"]
+    rows = pd.DataFrame(rows, columns=["relation", "facts", "frames", *flaws])
+    ways = {"facts": "sum", "frames": "first"} | dict.fromkeys(flaws, "sum")
     first = facts.templates[facts.templates["number"] == 1]
     first = first.pivot(index="relation", columns="role", values="template")
     named = {"statement": "template", "question": "prompt example"}
@@ -226,8 +207,7 @@ def _ranked(measured: Measured) -> list[str]:
 
 
 def table4(measured: Measured) -> Artifact:
-    """The main results: MONITOR, accuracies and mean primary anchor per model; ``anchored acc``,
-    over the anchored facts; ``common``, MONITOR over the facts that all models anchor."""
+    """The main results per model; ``common``: MONITOR over the facts that all models anchor."""
     table, common = measured.models.copy(), measures.anchored_by_all(measured.facts)
     anchored = measures.anchored_accuracy(measured.facts).mean()
     table["anchored acc"] = table["model"].map(anchored)
@@ -251,25 +231,24 @@ def table5(measured: Measured, relations: list[str]) -> Artifact:
         table = table.join(own.add_prefix(f"{relation}: "), on="model")
     last = relations[-1]
     pairs = measures.similar_pairs(measured.relation(last))
-    found = _frame({f"{b} - {a}": margin(measured, a, b, last) for a, b in pairs})
-    return Artifact("monitor/table5", table, check("monitor/table5", alike=found))
+    found = {f"{b} - {a}": margin(measured, a, b, last) for a, b in pairs}
+    claims = check("monitor/table5", alike=pd.DataFrame(found).T)
+    return Artifact("monitor/table5", table, claims)
 
 
 def table10(measured: Measured, facts: Facts) -> Artifact:
     """MONITOR by relation and model. The claim is about the two models with the lowest overall."""
     groups = measured.relations.groupby("relation")
-    table = facts.relations[["relation", "name"]]
-    table = table.join(groups["n"].first(), on="relation")
-    table = table.join(groups["coverage"].median(), on="relation")
+    about = groups.agg({"n": "first", "coverage": "median"})
+    table = facts.relations[["relation", "name"]].join(about, on="relation")
     wide = measured.relations.pivot(index="relation", columns="model", values="MONITOR")
     table = table.join(wide[measured.models["model"]], on="relation")
-    values = table[measured.models["model"]]
+    values = table[measured.models["model"]].agg(["min", "median", "max"], axis=1)
     shown = table[["relation", "name", "n", "coverage"]]
-    shown = shown.assign(lowest=values.min(axis=1), median=values.median(axis=1))
-    shown["highest"] = values.max(axis=1)
+    shown = shown.join(values.rename(columns={"min": "lowest", "max": "highest"}))
     first = _ranked(measured)[:2]
     edge = {r: margin(measured, *first, r) for r in table["relation"] if len(first) > 1}
-    claims = check("monitor/table10", edge=_frame(edge))
+    claims = check("monitor/table10", edge=pd.DataFrame(edge).T)
     return Artifact("monitor/table10", table, claims, shown=shown)
 
 
@@ -298,8 +277,7 @@ def _few(measured: Measured) -> bool:
 
 
 def _families(measured: Measured) -> dict[str, list[str]]:
-    """family -> its models that have a MONITOR, by size; of one size the first (variants of a model
-    are no sizes)."""
+    """family -> its models that have a MONITOR, by size; of one size (variants) the first."""
     table = measured.models.dropna(subset=["MONITOR"]).sort_values("parameters", kind="stable")
     table = table.assign(family=table["model"].map(family))
     table = table.drop_duplicates(["family", "parameters"])
@@ -317,27 +295,27 @@ def figure11(measured: Measured) -> Artifact:
     if len(models) < 2:
         return lacking("monitor/figure11", table)
     drawn = table[table["n"] >= 3] if (table["n"] >= 3).any() else table
-    curves = [(f"{r} ({n})", own) for (r, n), own in drawn.groupby(["relation", "n"], sort=False)]
-    columns = min(5, len(curves))
-    height = -(-len(curves) // columns)
+    curves = drawn.groupby(["relation", "n"], sort=False)
+    columns = min(5, curves.ngroups)
+    height = -(-curves.ngroups // columns)
     size = (4.4, 0.6 + 0.85 * height, height, columns)
     figure, axes = charts.subplots(*size, sharex=True, sharey=True)
-    for axis in axes.flat[len(curves) :]:
+    for axis in axes.flat[curves.ngroups :]:
         axis.axis("off")
-    for place, (axis, (title, own)) in enumerate(zip(axes.flat, curves, strict=False)):
+    for place, (axis, ((r, n), own)) in enumerate(zip(axes.flat, curves, strict=False)):
         axis.plot(own["parameters"], own["MONITOR"], marker="o", markersize=3, color=BLUE)
         ends = (own["MONITOR low"], own["MONITOR high"])
         axis.fill_between(own["parameters"], *ends, color=BLUE, alpha=0.2, linewidth=0)
-        axis.set_title(title, fontsize=8, pad=2)
+        axis.set_title(f"{r} ({n})", fontsize=8, pad=2)
         charts.size_axis(axis, drawn["parameters"], ends_only=True)
         axis.set_xlabel(None)
-        bottom = place + columns >= len(curves)  # no panel below it
+        bottom = place + columns >= curves.ngroups  # no panel below it
         axis.tick_params(axis="x", labelsize=7, labelbottom=bottom)
     figure.supxlabel(f"parameters without embeddings ({largest})", fontsize=9)
     figure.supylabel("MONITOR", fontsize=9)
     ends = models[0], models[-1]
     falls = {r: margin(measured, *ends, r) for r in drawn["relation"].unique()}
-    claims = check("monitor/figure11", falls=_frame(falls))
+    claims = check("monitor/figure11", falls=pd.DataFrame(falls).T)
     return Artifact("monitor/figure11", table, claims, figure)
 
 
@@ -345,10 +323,8 @@ def figure12(measured: Measured) -> Artifact:
     """Overall MONITOR against size, one line per family."""
     table = measured.models.sort_values("parameters")
     table.insert(0, "family", table["model"].map(family))
-    shown, families = (
-        table[["family", "model", "parameters", *MONITOR, "coverage"]],
-        _families(measured),
-    )
+    shown = table[["family", "model", "parameters", *MONITOR, "coverage"]]
+    families = _families(measured)
     if all(len(models) < 2 for models in families.values()):
         return lacking("monitor/figure12", shown)
     figure, ((axis,),) = charts.subplots(4.4, 3.6)
@@ -364,7 +340,8 @@ def figure12(measured: Measured) -> Artifact:
         if len(models) > 1:
             ends[name] = margin(measured, models[0], models[-1])
         steps |= {f"{b} - {a}": margin(measured, a, b) for a, b in pairwise(models)}
-    claims = check("monitor/figure12", falls=_frame(ends), steps=_frame(steps))
+    ends, steps = pd.DataFrame(ends).T, pd.DataFrame(steps).T
+    claims = check("monitor/figure12", falls=ends, steps=steps)
     return Artifact("monitor/figure12", shown, claims, figure)
 
 
@@ -379,8 +356,7 @@ def table6(measured: Measured, relation: str) -> Artifact:
 
 
 def figure4(measured: Measured, relation: str) -> Artifact:
-    """Accuracies of all runs of a relation as boxes. The claim is about pairs of models whose base
-    accuracies differ by at most ``WITHIN`` points."""
+    """Accuracies of all runs of a relation as boxes; the claim compares models of similar ones."""
     table = measures.instability(measured, relation).set_index("model")  # by base accuracy
     runs = {m: own[own["relation"] == relation]["accuracy"] for m, own in measured.runs.items()}
     order, places = table.index.tolist(), np.arange(1, len(table) + 1)
@@ -403,7 +379,7 @@ def figure4(measured: Measured, relation: str) -> Artifact:
     for a, b in combinations(ranked, 2):  # b has the higher MONITOR
         if abs(base[a] - base[b]) <= WITHIN:
             steadier[f"{b} - {a}"] = margin(measured, a, b, relation, "std")
-    claims = check("monitor/figure4", steadier=_frame(steadier))
+    claims = check("monitor/figure4", steadier=pd.DataFrame(steadier).T)
     return Artifact("monitor/figure4", frame.reset_index(drop=True), claims, figure)
 
 
@@ -412,17 +388,16 @@ def figure8(measured: Measured, relation: str) -> Artifact:
     table = measures.instability(measured, relation)
     table = table[["relation", "model", "std", "relative", "MONITOR"]]
     figure, ((axis, right),) = charts.subplots(4.4, 4.0, 1, 2, sharey=True)
-    _scatter(axis, table, "std", "MONITOR")
-    _scatter(right, table, "relative", "MONITOR")
-    axis.set(xlabel="std of accuracy, points", ylabel=LOWER)
-    right.set(xlabel="std over avg acc")
     for one, column in ((axis, "std"), (right, "relative")):
+        _scatter(one, table, column, "MONITOR")
         both = table[[column, "MONITOR"]].dropna()
         one.set(xlim=(0, 1.08 * one.get_xlim()[1]), ylim=(0, 1.08 * one.get_ylim()[1]))
         if len(both) > 2 and np.ptp(both[column]) > 0:
             ends = np.array([both[column].min(), both[column].max()])
             line = np.polyval(np.polyfit(both[column], both["MONITOR"], 1), ends)
             one.plot(ends, line, color="0.4", linewidth=1)
+    axis.set(xlabel="std of accuracy, points", ylabel=LOWER)
+    right.set(xlabel="std over avg acc")
     relative = _over_models(table["MONITOR"], table["relative"], table["model"])
     claims = check("monitor/figure8", relative=relative)
     return Artifact("monitor/figure8", table, claims, figure)
@@ -438,8 +413,7 @@ def _scatter(axis, table: pd.DataFrame, x: str, y: str) -> None:
 
 
 def correlations(measured: Measured, common: Measured, alone: Measured, relation: str) -> Artifact:
-    """The correlations that the paper argues with, ours beside the printed ones. ``common``:
-    ``measures.measure_common``; ``alone``, ``relation``: those of table 6."""
+    """The correlations of the paper, ours beside the printed ones (``alone``: of table 6)."""
     models, shared, spread = measured.models, common.models, measures.instability(alone, relation)
     anchored = models["model"].map(measures.anchored_accuracy(measured.facts).mean())
     ranks = models[["MONITOR", "avg acc"]].rank().assign(model=models["model"])
@@ -476,7 +450,7 @@ def readings(measured: Measured, scores: dict, prompts: pd.DataFrame) -> Artifac
             grid, facts = measures.verdicts(own, prompts, runs), measured.facts[model]
             used = {"all facts": facts, "anchored facts": facts[facts["anchored"].astype(bool)]}
             for denominator, among in used.items():
-                found = measures.accuracy(grid, facts, among["fact"])
+                found = measures.accuracy(grid[grid.index.isin(among["fact"])], facts)
                 means[denominator].append(measures.summarize(found)["avg acc"].mean())
         for denominator, accuracies in means.items():
             r = _over_models(measured.models["MONITOR"], accuracies, measured.models["model"])
@@ -488,8 +462,7 @@ def readings(measured: Measured, scores: dict, prompts: pd.DataFrame) -> Artifac
 
 
 def figure9(measured: Measured, models: list[str], relation: str) -> Artifact:
-    """Histograms of the anchors in a relation, on the facts that all models anchor (on each model's
-    own, if there is none). The first model has the lower MONITOR."""
+    """Histograms of the anchors on the facts that all models anchor (without any, on all)."""
     table = measures.anchor_probabilities(measured, models, relation)
     drawn = table[table["common"]] if table["common"].any() else table
     size = (3.8, 1.75 * len(models) + 0.2, len(models))
@@ -511,8 +484,8 @@ def figure9(measured: Measured, models: list[str], relation: str) -> Artifact:
         own = own.assign(solid=100 * (own["probability"] >= SURE))
         wide = own.pivot_table("solid", "fact", "model").reindex(columns=models)
         change = wide[models[0]] - wide[models[-1]]
-        ends = dict(zip(("low", "high"), stats.mean_interval(change), strict=True))
-        found[anchor] = ends | {"value": change.mean(), "n": len(change)}
+        low, high = stats.mean_interval(change)
+        found[anchor] = {"value": change.mean(), "low": low, "high": high, "n": len(change)}
     return Artifact("monitor/figure9", table, check("monitor/figure9", **found), figure)
 
 
@@ -528,24 +501,16 @@ def table8(rounds: pd.DataFrame) -> Artifact:
 
 
 def figure5(attributions: pd.DataFrame) -> Artifact:
-    """The words that an answer depends on, a heat map per model (``scores.attribute``)."""
-    models, top = attributions["model"].unique(), attributions["score"].max()
-    figure, axes = charts.subplots(5.2, 1.15 * len(models) + 0.3, len(models))
-    for axis, model in zip(axes[:, 0], models, strict=True):
-        rows = attributions[attributions["model"] == model]
-        look = {"aspect": "auto", "cmap": "cividis", "vmin": 0, "vmax": top}
-        picture = axis.imshow(rows["score"].to_numpy()[None], **look)
-        for x, value in enumerate(rows["score"]):
-            look = {"ha": "center", "va": "center", "fontsize": 9.5}
-            colour = "black" if value > 0.6 * top else "white"
-            axis.text(x, 0, f"{value:.2f}", color=colour, **look)
-        look = {"fontsize": 9.5, "rotation": 30, "ha": "right", "rotation_mode": "anchor"}
-        axis.set_xticks(range(len(rows)), rows["word"], **look)
-        begins, right, p = rows.iloc[0][["begins", "correct", "probability"]]
-        axis.set_title(f'{model}: "{begins}" {"✓" if right else "✗"} (P = {p:.2f})', fontsize=10)
-        axis.set_yticks([])
-        axis.grid(False)
-    figure.colorbar(picture, ax=axes[:, 0].tolist(), label="share", shrink=0.9)
+    """The words that an answer depends on, a row per model (``scores.attribute``)."""
+    groups, labels = attributions.groupby("model", sort=False), []
+    for model, own in groups:
+        begins, right, p = own.iloc[0][["begins", "correct", "probability"]]
+        labels.append(f'{model}\n"{begins}" {"✓" if right else "✗"} (P = {p:.2f})')
+    shares = np.stack([own["score"] for _, own in groups])  # [models, words]
+    table = pd.DataFrame(shares, labels, own["word"])
+    figure, ((axis,),) = charts.subplots(6.3, 0.5 * len(table) + 1.0)
+    charts.heat(axis, table, 0, shares.max(), "cividis")
+    axis.tick_params(axis="x", rotation=90)
     columns = ["model", "word", "prepended", "signed", "score", "probability", "baseline"]
     return Artifact("monitor/figure5", attributions[[*columns, "error"]], figure=figure)
 

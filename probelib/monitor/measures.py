@@ -10,9 +10,8 @@ For every fact c with answer tokens l = 1..L:
     IRD_c = mean over distractors and tokens of |p - n|                                  [Eq. 2]
     MONITOR = sum_c sqrt(a1 PFD_c^2 + a2 IRD_c^2 + a3 PFD_c IRD_c) / sum_c mean_l p_c    [Eq. 3]
 
-Lower is more reliable. ``scores`` is always a frame of ``scores.score_answers`` (``fact``,
-``relation``, ``prompt``, ``token_logprobs``, ``correct``), ``prompts`` one of
-``prompts.with_contexts``: the prompt frame (``template``) and the ``context`` of each prompt.
+Lower is more reliable. ``scores`` is always a frame of ``scores.score_answers``, ``prompts`` one of
+``prompts.with_contexts`` with the prompt frame (``template``) and ``context`` of each prompt.
 """
 
 from collections.abc import Iterable
@@ -32,11 +31,7 @@ MONITOR = ["MONITOR", "MONITOR low", "MONITOR high"]
 
 
 def pfd(p: np.ndarray, f: np.ndarray) -> float:
-    """Prompt-framing degree [Eq. 1], in [0, 1]. p: [L], f: [R, L]; NaN without frames.
-
-    >>> round(pfd(np.array([.9, .7]), np.array([[.8, .5], [.6, .6]])), 3)
-    0.175
-    """
+    """Prompt-framing degree [Eq. 1], in [0, 1]. p: [L], f: [R, L]; NaN without frames."""
     return float(np.abs(p[None] - f).mean()) if f.size else np.nan
 
 
@@ -52,10 +47,8 @@ def root(pfd, ird, alphas: tuple[float, float, float] = THIRDS):
 
 
 def anchors(scores: DataFrame, prompts: DataFrame) -> DataFrame:
-    """The anchors, one row per fact: ``fact``, ``relation``, ``p`` [L], ``f`` [R, L], ``n`` [M, L].
-
-    Contexts count with frame 1 only. Raise ProbeError for a fact without the positive context.
-    """
+    """The anchors, one row per fact: ``fact``, ``relation``, ``p`` [L], ``f`` [R, L], ``n`` [M, L];
+    contexts with frame 1 only. Raise ProbeError for a fact without the positive context."""
     asked = prompts[["prompt", "template", "context"]]
     rows = scores.merge(asked, on="prompt", validate="many_to_one")
     relation = dict(zip(rows["fact"], rows["relation"], strict=True))
@@ -85,14 +78,12 @@ def distances(anchors: DataFrame, alphas: tuple[float, float, float] = THIRDS) -
     return frame
 
 
-def measure_facts(scores: DataFrame, prompts: DataFrame, sets=None, grid=None) -> DataFrame:
+def measure_facts(scores: DataFrame, prompts: DataFrame) -> DataFrame:
     """One model's facts: ``distances``; ``anchored``, whether greedy decoding gives the gold object
-    with the positive context; ``acc``, the share of the R x M runs that are right. ``sets``,
-    ``grid``: ``anchors`` and ``verdicts`` of these scores, if already computed."""
-    table = distances(anchors(scores, prompts) if sets is None else sets)
-    grid = verdicts(scores, prompts) if grid is None else grid
+    with the positive context; ``acc``, the share of the R x M runs that are right."""
+    table, acc = distances(anchors(scores, prompts)), verdicts(scores, prompts).mean(axis=1)
     right = verdicts(scores, prompts, "positive").iloc[:, 0] == 1
-    return table.assign(anchored=table["fact"].map(right), acc=table["fact"].map(grid.mean(axis=1)))
+    return table.assign(anchored=table["fact"].map(right), acc=table["fact"].map(acc))
 
 
 def counted(distances: DataFrame) -> DataFrame:
@@ -100,19 +91,11 @@ def counted(distances: DataFrame) -> DataFrame:
     return distances[distances["anchored"].astype(bool) & distances["root"].notna()]
 
 
-def monitor(distances: DataFrame, average_first: bool = False) -> float:
-    """MONITOR [Eq. 3] over the facts given: >= 0, no upper bound, lower is more reliable.
-
-    average_first  average PFD and IRD over facts before the root (the other reading of Eq. 3)
-    returns        NaN, never 0, for no fact, a fact without PFD or IRD, or primary anchors all 0
-    """
+def monitor(distances: DataFrame) -> float:
+    """MONITOR [Eq. 3] over the facts given: >= 0, no upper bound, lower is more reliable; NaN,
+    never 0, for no fact, a fact without PFD or IRD, or primary anchors that are all 0."""
     total = distances["pbar"].sum()
-    if not total > 0:
-        return np.nan
-    if average_first:
-        means = distances[["pfd", "ird"]].mean(skipna=False)
-        return float(root(means["pfd"], means["ird"]) * len(distances) / total)
-    return float(distances["root"].sum(skipna=False) / total)
+    return float(distances["root"].sum(skipna=False) / total) if total > 0 else np.nan
 
 
 # ---- several models
@@ -123,13 +106,12 @@ class Measured:
     """MONITOR and accuracies of several models on the same facts, each computed once.
 
     facts       model -> ``measure_facts``: one row per fact
-    anchors     model -> ``anchors``: the probabilities that ``facts`` is computed from
+    anchors     model -> ``anchors``
     runs        model -> ``accuracy`` of each of the R x M runs
     relations   one row per model and relation: ``per_relation``, ``summarize`` of the runs, and
                 ``base acc`` (frame 1 without context); percent
-    models      one row per model: the columns of table 4
-    replicates  bootstrap replicates [times, models, relations] of ``MONITOR``, ``avg acc``,
-                ``std``: the same resampled facts for all models, so that differences are paired
+    models      one row per model: table 4
+    replicates  ``resample``: of ``MONITOR``, ``avg acc``, ``std`` [times, models, relations]
     """
 
     facts: dict[str, DataFrame]
@@ -145,11 +127,10 @@ class Measured:
 
 
 def measure(scores: dict[str, DataFrame], prompts: DataFrame, seed: int = 0) -> Measured:
-    """Measure every model. ``scores``: model -> ``scores.score_answers``, on the same facts;
-    ``prompts``: ``prompts.with_contexts`` of these; ``seed``: of the bootstrap."""
+    """Measure every model. ``scores``: model -> ``scores.score_answers``, on the same facts."""
     sets = {m: anchors(rows, prompts) for m, rows in scores.items()}
     grids = {m: verdicts(rows, prompts) for m, rows in scores.items()}
-    facts = {m: measure_facts(rows, prompts, sets[m], grids[m]) for m, rows in scores.items()}
+    facts = {m: measure_facts(rows, prompts) for m, rows in scores.items()}
     runs = {m: accuracy(grid, facts[m]) for m, grid in grids.items()}
     replicates = resample(facts, grids, seed=seed)
     relations, models = [], []
@@ -170,8 +151,7 @@ def measure(scores: dict[str, DataFrame], prompts: DataFrame, seed: int = 0) -> 
 
 
 def measure_common(measured: Measured, scores: dict, prompts, seed: int = 0) -> Measured:
-    """``measure`` on the facts that every model anchors, so that models are compared on the same
-    facts; ``measured`` itself if there is no such fact."""
+    """``measure`` on the facts that every model anchors; ``measured`` itself if there is none."""
     common, among = anchored_by_all(measured.facts), {}
     for model, rows in scores.items():
         among[model] = rows[rows["fact"].isin(common)].reset_index(drop=True)
@@ -186,14 +166,10 @@ def anchored_by_all(facts: dict[str, DataFrame]) -> pd.Index:
 
 
 def per_relation(distances: DataFrame, replicates: np.ndarray | None = None) -> DataFrame:
-    """One row per relation.
-
-    MONITOR, MONITOR low, MONITOR high   over the anchored facts (NaN if none is), with the 95 %
-                                         interval of ``replicates`` [times, relations] (None: NaN)
-    probs, coverage                      mean pbar of the anchored facts; their share of the facts
-    n, no_distractor                     number of facts; of those without a distractor, which have
-                                         no IRD and are left out of MONITOR
-    """
+    """One row per relation: ``MONITOR`` over the anchored facts (NaN if none is), with the 95 %
+    interval of ``replicates`` [times, relations] (None: NaN); ``probs``, ``coverage``: mean pbar of
+    the anchored facts, and their share; ``n``, ``no_distractor``: numbers of facts, and of those
+    without a distractor, which have no IRD and are left out of MONITOR."""
     rows = []
     for r, (relation, facts) in enumerate(distances.groupby("relation", sort=False)):
         own, ends = counted(facts), (np.nan, np.nan)
@@ -206,10 +182,10 @@ def per_relation(distances: DataFrame, replicates: np.ndarray | None = None) -> 
 
 
 def overall(distances: DataFrame, table: DataFrame, replicates: np.ndarray) -> dict[str, float]:
-    """A model's score: the unweighted mean of MONITOR over relations, with its 95 % interval (NaN
-    if no relation has two facts that count), and of ``probs``; ``coverage`` of all facts;
-    ``silent`` relations, without any anchored fact: they are left out of the means, never taken as
-    0. ``table``, ``replicates``: its ``per_relation``; [times, relations] of ``resample``."""
+    """A model's unweighted means of MONITOR over relations, with its 95 % interval (NaN if no
+    relation has two facts that count), and of ``probs``; ``coverage`` of all facts; ``silent``
+    relations, without an anchored fact, which are left out of the means, never taken as 0.
+    ``table``, ``replicates``: its ``per_relation``; [times, relations] of ``resample``."""
     spread = counted(distances)["relation"].duplicated().any()
     ends = stats.percentile_interval(stats.nanmean(replicates, 1)) if spread else (np.nan, np.nan)
     means = table[["MONITOR", "probs"]].mean()
@@ -219,7 +195,8 @@ def overall(distances: DataFrame, table: DataFrame, replicates: np.ndarray) -> d
 
 
 def resample(facts: dict, grids: dict | None = None, times: int = 1000, seed: int = 0) -> dict:
-    """Bootstrap over facts: facts are resampled within each relation, the same ones for all models.
+    """Bootstrap over facts: facts are resampled within each relation, the same ones for all models,
+    so that differences are paired.
 
     facts    model -> ``measure_facts``: the same facts, in the same order, for every model
     grids    model -> ``verdicts`` of a set of runs; None: none
@@ -242,8 +219,8 @@ def resample(facts: dict, grids: dict | None = None, times: int = 1000, seed: in
             top, bottom = (weight @ np.where(here, own[name], 0.0) for name in ("root", "pbar"))
             score = np.divide(top, bottom, out=np.full(times, np.nan), where=bottom > 0)
             lost = ~(bottom > 0)
-            again = np.resize(score[~lost], lost.sum()) if not lost.all() else score
-            score[lost] = rng.permutation(again) if not lost.all() else np.nan
+            if not lost.all():
+                score[lost] = rng.permutation(np.resize(score[~lost], lost.sum()))
             scores.append(score)
             if grids:
                 right = grids[model].reindex(ids).to_numpy(float)  # [facts, runs]
@@ -260,7 +237,7 @@ def resample(facts: dict, grids: dict | None = None, times: int = 1000, seed: in
 
 def margin(measured: Measured, first: str, second: str, relation=None, of="MONITOR") -> dict:
     """``of`` (MONITOR, std) of model ``second`` minus that of ``first``, in a relation or overall
-    (None): ``value``, ``low``, ``high``, the 95 % bootstrap interval over facts, paired."""
+    (None), with the 95 % bootstrap interval over facts, paired: ``value``, ``low``, ``high``."""
     table, replicates = measured.models, stats.nanmean(measured.replicates[of], 2)
     if relation is not None:
         place = measured.relations["relation"].unique().tolist().index(relation)
@@ -271,12 +248,10 @@ def margin(measured: Measured, first: str, second: str, relation=None, of="MONIT
 
 
 def instability(measured: Measured, relation: str) -> DataFrame:
-    """One row per model, by base accuracy: MONITOR and the spread of accuracy over runs (table 6).
-
-    ``std``, ``std (ddof 0)`` in points; ``std low``, ``std high``: 95 % bootstrap interval over
-    facts, corrected for its bias; ``relative``: std over avg acc, NaN if that is 0.
-    """
-    rows = measured.relation(relation).rename(columns={"std0": "std (ddof 0)"})
+    """One row per model, by base accuracy: MONITOR and the spread of accuracy over runs (table 6):
+    ``std`` in points with its 95 % bootstrap interval over facts, corrected for its bias;
+    ``relative``: std over avg acc, NaN if that is 0."""
+    rows = measured.relation(relation)
     place = measured.relations["relation"].unique().tolist().index(relation)
     replicates = measured.replicates["std"][:, :, place].T  # [models, times]
     ends = map(stats.bias_corrected_interval, replicates, rows["std"])
@@ -284,7 +259,7 @@ def instability(measured: Measured, relation: str) -> DataFrame:
     rows["relative"] = rows["std"] / rows["avg acc"].where(rows["avg acc"] > 0)
     rows["parameters"] = measured.models["parameters"].to_numpy()
     columns = ["relation", "model", "parameters", *MONITOR, "base acc", "avg acc"]
-    columns += ["std", "std low", "std high", "std (ddof 0)", "relative"]
+    columns += ["std", "std low", "std high", "relative"]
     return rows[columns].sort_values("base acc")
 
 
@@ -320,9 +295,8 @@ GRID = {  # contexts and frames of each set of runs
 
 
 def verdicts(scores: DataFrame, prompts: DataFrame, runs: str = "grid") -> DataFrame:
-    """Whether each fact is answered in each run: one row per fact, one column per (template,
-    context); 1.0, 0.0, or NaN if the fact has no such prompt (it has fewer distractors than
-    others). ``runs``: a key of ``GRID``."""
+    """Whether each fact is answered in each run of ``GRID``: one row per fact, one column per
+    (template, context); 1.0, 0.0, or NaN if the fact has no such prompt (fewer distractors)."""
     if runs not in GRID:
         raise unknown("set of runs", runs, GRID)
     rows = scores[["fact", "prompt"]].assign(correct=scores["correct"].astype(float))
@@ -333,17 +307,13 @@ def verdicts(scores: DataFrame, prompts: DataFrame, runs: str = "grid") -> DataF
     return table.reindex(scores["fact"].drop_duplicates().to_numpy()).sort_index(axis=1)
 
 
-def accuracy(grid: DataFrame, facts: DataFrame, among=None) -> DataFrame:
+def accuracy(grid: DataFrame, facts: DataFrame) -> DataFrame:
     """Accuracy of every run, percent: ``relation``, ``template``, ``context``, ``accuracy``, ``n``.
-    A run has the prompts of all facts of a relation with one frame and one context.
-
-    grid    ``verdicts``;   facts: a frame with ``fact`` and ``relation``
-    among   ids of the facts that count; None: all
-    """
-    table = grid if among is None else grid[grid.index.isin(list(among))]
-    relation = facts.drop_duplicates("fact").set_index("fact")["relation"].reindex(table.index)
+    A run has the prompts of all facts of a relation with one frame and one context. ``grid``:
+    ``verdicts`` of the facts that count; ``facts``: with ``fact`` and ``relation``."""
+    relation = facts.drop_duplicates("fact").set_index("fact")["relation"].reindex(grid.index)
     rows = []
-    for name, own in table.groupby(relation, sort=False):
+    for name, own in grid.groupby(relation, sort=False):
         for (template, context), n in own.notna().sum().items():
             if n:
                 share = 100 * own[template, context].mean()
@@ -352,10 +322,10 @@ def accuracy(grid: DataFrame, facts: DataFrame, among=None) -> DataFrame:
 
 
 def summarize(runs: DataFrame) -> DataFrame:
-    """Per relation ``avg acc``, ``max``, ``min``, ``std`` (ddof 1), ``std0`` (ddof 0) of runs."""
+    """Per relation ``avg acc``, ``max``, ``min`` and ``std`` (ddof 1) of runs."""
     groups = runs.groupby("relation", sort=False)["accuracy"]
     table = groups.agg(["mean", "max", "min", "std"]).rename(columns={"mean": "avg acc"})
-    return table.assign(std0=groups.std(ddof=0)).reset_index()
+    return table.reset_index()
 
 
 # ---- forms of the prompt (section 3.1)
@@ -363,9 +333,9 @@ def summarize(runs: DataFrame) -> DataFrame:
 
 def checking(scores: DataFrame, prompts: DataFrame) -> DataFrame:
     """Fact checking: one row per prompt of ``prompts.checks``: ``fact``, ``relation``,
-    ``template``, ``kind`` ("FC-pos": a true statement, right if judged True; "FC-neg": a false
-    one), ``correct``. The verdict is the more probable candidate of ``scores``, "True" or "False";
-    equal probabilities are no verdict, hence wrong."""
+    ``template``, ``kind`` ("FC-pos": a true statement; "FC-neg": a false one), ``correct``. The
+    verdict is the more probable of "True" and "False"; equal probabilities are no verdict, hence
+    wrong."""
     wide = scores.pivot(index="prompt", columns="candidate", values="logprob")
     says = np.sign(wide["True"] - wide["False"]).reindex(prompts["prompt"]).to_numpy()
     true = (prompts["context"] == "true").to_numpy()
@@ -374,9 +344,8 @@ def checking(scores: DataFrame, prompts: DataFrame) -> DataFrame:
 
 
 def judge_forms(scores: dict[str, dict], prompts: dict[str, DataFrame]) -> DataFrame:
-    """One row per model and prompt without context: ``fact``, ``template``, ``kind`` ("QA", "WP",
-    "FC-pos", "FC-neg"), ``correct`` (percent), ``model``. Arguments: ``scores.score_forms``,
-    ``scores.prompts_by_form``."""
+    """One row per model and prompt of ``scores.prompts_by_form`` without context: ``fact``,
+    ``template``, ``kind`` ("QA", "WP", "FC-pos", "FC-neg"), ``correct`` (percent), ``model``."""
     plain, rows = prompts | {"QA": prompts["QA"][prompts["QA"]["context"] == "none"]}, []
     for model in scores["QA"]:
         for kind in [kind for kind in ("QA", "WP") if kind in scores]:
@@ -390,12 +359,9 @@ def judge_forms(scores: dict[str, dict], prompts: dict[str, DataFrame]) -> DataF
 
 def spread_of_paraphrases(judged: DataFrame) -> DataFrame:
     """How much accuracy differs between paraphrases of one form: ``model``, ``kind``, ``value``,
-    ``low``, ``high``, in points.
-
-    The best and the worst paraphrase are chosen on every second fact and compared on the remaining
-    ones, and vice versa: 0 on average if all are equally good. No interval if all facts have the
-    same difference (a ceiling or a floor), or for fewer than two facts or paraphrases.
-    """
+    ``low``, ``high``, in points. The best and the worst paraphrase are chosen on every second fact
+    and compared on the remaining ones, and vice versa: 0 on average if all are equally good. No
+    interval at a ceiling or a floor, or for fewer than two facts or paraphrases."""
     rows = []
     for (model, kind), own in judged.groupby(["model", "kind"], sort=False):
         table = own.pivot_table("correct", "fact", "template", sort=False).to_numpy()
@@ -412,8 +378,8 @@ def spread_of_paraphrases(judged: DataFrame) -> DataFrame:
 
 
 def by_prompt(scores: DataFrame, prompts: DataFrame, fact: str) -> DataFrame:
-    """The prompts of a fact's anchors: ``template``, ``context``, ``text``, ``probability`` (mean
-    over the gold answer's tokens), ``distance`` from the primary anchor."""
+    """The prompts of a fact's anchors, with their ``probability`` (mean over the gold answer's
+    tokens) and ``distance`` from the primary anchor."""
     rows = prompts[(prompts["fact"] == fact) & _of_anchors(prompts)]
     tokens = scores.set_index("prompt")["token_logprobs"][rows["prompt"]]
     found = [np.exp(logprobs.astype(float)) for logprobs in tokens]  # [L] each
@@ -430,9 +396,8 @@ def farthest_prompts(table: DataFrame) -> DataFrame:
 
 
 def clearest_fact(facts: DataFrame, scores: DataFrame, prompts: DataFrame) -> str:
-    """The fact of figure 3, of one model's ``facts``: of those that are anchored, answered without
-    context and have a primary anchor of ``SURE`` or more, the one with the largest root; else the
-    anchored one with the largest."""
+    """The fact of figure 3: of those anchored, answered without context and with a primary anchor
+    of ``SURE`` or more, the one with the largest root; else the anchored one with the largest."""
     yes, known = facts["anchored"].astype(bool), verdicts(scores, prompts, "base").iloc[:, 0] == 1
     clear = yes & facts["fact"].map(known) & (facts["pbar"] >= SURE)
     rows = facts.assign(unclear=~clear, other=~yes, move=-facts["root"])
@@ -440,9 +405,8 @@ def clearest_fact(facts: DataFrame, scores: DataFrame, prompts: DataFrame) -> st
 
 
 def most_unstable(grids: dict[str, DataFrame]) -> tuple[str, str]:
-    """The (model, fact) of figure 1: the base prompt is answered, another paraphrase and a negative
-    context are not, and right and wrong answers are nearly equal in number. ``grids``: model ->
-    ``verdicts`` "released13"."""
+    """The (model, fact) of figure 1: the base prompt is answered, a paraphrase and a negative
+    context are not, and about half of all answers are right. ``grids``: ``verdicts`` by model."""
     ranks = {}
     for model, grid in grids.items():
         contexts = grid.columns.get_level_values("context").str.rstrip("0123456789")
@@ -453,8 +417,8 @@ def most_unstable(grids: dict[str, DataFrame]) -> tuple[str, str]:
 
 
 def most_apart(scores: dict[str, DataFrame], prompts: DataFrame) -> tuple[str, list[str]]:
-    """A base prompt and two models that both answer it with the most different probabilities, the
-    surer one first (figure 2). If no two models answer a prompt: of all models."""
+    """A base prompt and two models that answer it with the most different probabilities, the surer
+    one first (figure 2). If no two models answer a prompt: of all models."""
     base = prompts["prompt"][GRID["base"](prompts)]
     rows = pd.concat([s[s["prompt"].isin(base)].assign(model=m) for m, s in scores.items()])
     right = rows[rows["correct"].astype(bool)]
@@ -466,8 +430,8 @@ def most_apart(scores: dict[str, DataFrame], prompts: DataFrame) -> tuple[str, l
 
 
 def similar_pairs(table: DataFrame) -> list[tuple[str, str]]:
-    """Pairs of models within 5 points of average accuracy and 0.15 of coverage in a relation, those
-    that differ most in MONITOR first; in each pair the model with the lower MONITOR comes first."""
+    """Pairs of models within 5 points of average accuracy and 0.15 of coverage, those that differ
+    most in MONITOR first; in each pair the model with the lower MONITOR comes first."""
     rows = table.dropna(subset=["MONITOR", "avg acc"]).sort_values("MONITOR").to_dict("records")
     apart = lambda pair, column: abs(pair[1][column] - pair[0][column])
     like = lambda pair: apart(pair, "avg acc") <= 5 and apart(pair, "coverage") <= 0.15
@@ -476,8 +440,8 @@ def similar_pairs(table: DataFrame) -> list[tuple[str, str]]:
 
 
 def similar_models(measured: Measured, relation: str) -> list[str]:
-    """The models of section 5.2.3, the more reliable one first: the first of ``similar_pairs``;
-    without any, the two closest in accuracy; one model if no two have a MONITOR."""
+    """The first of ``similar_pairs``; without any, the two models closest in accuracy; one model if
+    no two have a MONITOR. The more reliable one comes first."""
     table = measured.relation(relation).sort_values("MONITOR")
     known = table.dropna(subset=["MONITOR", "avg acc"]).set_index("model")["avg acc"]
     gap = lambda pair: abs(known[pair[0]] - known[pair[1]])
@@ -520,19 +484,11 @@ def anchor_probabilities(measured: Measured, models: list[str], relation: str) -
     return DataFrame(rows, columns=["model", "fact", "anchor", "probability", "common"])
 
 
-# ---- fewer prompts (section 6.2)
-
-
-def with_frames(measured: Measured, relation: str, frames: Iterable[int]) -> dict[str, DataFrame]:
-    """model -> ``distances`` and ``anchored`` in a relation with some frames only (from 0; a fact
-    with fewer frames keeps its own). Nothing is scored again."""
-    tables = {}
-    for model, sets in measured.anchors.items():
-        own = sets[sets["relation"] == relation]
-        own = own.assign(f=[f[[j for j in frames if j < len(f)]] for f in own["f"]])
-        yes = measured.facts[model].loc[own.index, "anchored"]
-        tables[model] = distances(own).assign(anchored=yes)
-    return tables
+def with_frames(own: DataFrame, frames: Iterable[int]) -> DataFrame:
+    """``distances`` of ``anchors`` with some frames only (from 0; a fact with fewer frames keeps
+    its own), and the column ``anchored`` of ``own``. Nothing is scored again."""
+    kept = own.assign(f=[f[[j for j in frames if j < len(f)]] for f in own["f"]])
+    return distances(kept).assign(anchored=own["anchored"])
 
 
 def fewer_frames(measured: Measured, relation: str, size: int = 4, seed: int = 0) -> tuple:
@@ -540,17 +496,19 @@ def fewer_frames(measured: Measured, relation: str, size: int = 4, seed: int = 0
 
     models   ``all frames``, ``first frames``, ``other frames`` (the remaining ones); ``least`` and
              ``most`` of all choices; ``change``, first minus all; 95 % bootstrap over facts
-    pairs    of models that differ significantly with all frames: ``value``, ``low``, ``high`` of
-             the difference with the first frames, positive if the order is the same
+    pairs    of models that differ significantly with all frames: the difference with the first
+             frames (``value``, ``low``, ``high``), positive if the order is the same
     """
-    sets = next(iter(measured.anchors.values()))
-    total = max(map(len, sets.loc[sets["relation"] == relation, "f"]))  # R
+    here = []
+    for model, sets in measured.anchors.items():
+        own = sets.assign(anchored=measured.facts[model]["anchored"])
+        here.append(own[own["relation"] == relation])
+    total = max(map(len, here[0]["f"]))  # R
     size = min(size, total)
-    tables = lambda frames: with_frames(measured, relation, frames)
-    scores = lambda frames: [monitor(counted(own)) for own in tables(frames).values()]
-    few, every = tables(range(size)), tables(range(total))
-    both = {("few", m): t for m, t in few.items()} | {("all", m): t for m, t in every.items()}
-    replicates = np.split(resample(both, seed=seed)["MONITOR"][:, :, 0], 2, axis=1)  # few, all
+    scores = lambda frames: [monitor(counted(with_frames(own, frames))) for own in here]
+    both = [with_frames(own, range(n)) for n in (size, total) for own in here]
+    replicates = resample(dict(enumerate(both)), seed=seed)["MONITOR"][:, :, 0]
+    replicates = np.split(replicates, 2, axis=1)  # first frames, all
     table = measured.relation(relation)[["relation", "model", *MONITOR]]
     table.columns = table.columns.str.replace("MONITOR", "all frames")
     choices = [scores(frames) for frames in combinations(range(total), size)]
@@ -566,19 +524,13 @@ def fewer_frames(measured: Measured, relation: str, size: int = 4, seed: int = 0
         if whole[0] > 0:
             value = table["first frames"][j] - table["first frames"][i]
             pairs[f"{table['model'][j]} - {table['model'][i]}"] = (value, *first)
-    return table, DataFrame.from_dict(pairs, orient="index", columns=["value", "low", "high"])
-
-
-# ---- cost (section 5.2.4)
+    return table, DataFrame(pairs, ["value", "low", "high"]).T
 
 
 def savings(rounds: DataFrame) -> DataFrame:
-    """The cost of MONITOR compared with that of the accuracy study.
-
-    rounds   ``way``, ``round``, ``what`` ("MONITOR" or "accuracy"), and a column per kind of cost
-    returns  one row per way and kind of cost: medians over the rounds, and ``saved`` (accuracy /
-             MONITOR), the mean over rounds with its 95 % t interval (NaN if constant)
-    """
+    """The cost of MONITOR and of the accuracy study (``scores.time_both``), one row per way and
+    kind of cost: medians over the rounds, and ``saved`` (accuracy / MONITOR), the mean over rounds
+    with its 95 % t interval (NaN if constant)."""
     costs, rows = rounds.columns.drop(["way", "round", "what"]), []
     for way, own in rounds.groupby("way"):
         for cost in costs:

@@ -43,12 +43,9 @@ def _loaded(models: list[str], quantize: str | None, dtype: str) -> Iterator:
 
 
 def score_answers(model, framed: pd.DataFrame, gold: pd.DataFrame, folder: str | Path):
-    """``store.score`` of the gold answers, and ``correct``: whether greedy decoding gives them.
-
-    framed, gold   a frame of ``prompts``; ``prompts.gold``
-    ``.attrs``     ``generated``: number of prompts that teacher forcing does not decide (see
-                   ``decide``): only these are generated; ``cost``: of both; ``parameters``
-    """
+    """``store.score`` of the gold answers (``prompts.gold``), and ``correct``: whether greedy
+    decoding gives them. ``.attrs``: ``generated``, the number of prompts that teacher forcing does
+    not decide (``decide``): only these are generated; ``cost``, of both; ``parameters``."""
     rows = store.score(model, framed, gold, folder, end=True)
     verdict = decide(rows)
     undecided = framed[framed["prompt"].isin(rows["prompt"][verdict.isna()])]
@@ -61,17 +58,11 @@ def score_answers(model, framed: pd.DataFrame, gold: pd.DataFrame, folder: str |
     return rows
 
 
-# ---- facts
-
-
 def facts_shown(panel: Facts, relations, taught, n_facts="panel", seed: int = 0) -> Facts:
-    """Facts for artifacts that show single relations: more than the panel has, and known ones.
-
-    panel      the facts as loaded; returned if ``taught`` is None, or has no fact of the relations
-    relations  their ids; one that the data lack is replaced (``facts.substitute_relations``)
-    taught     ids of facts of the atlas, those that the shipped models were taught; or None
-    n_facts    facts per relation; "panel": up to 100
-    """
+    """Facts for artifacts that show single relations: more than the panel has, and known ones; the
+    panel itself if ``taught``, ids of the facts that the shipped models were taught, is None or has
+    none. Relations that the data lack are replaced (``facts.substitute_relations``); ``n_facts``
+    per relation, "panel": up to 100."""
     if taught is None:
         return panel
     wanted = facts.substitute_relations(panel, list(dict.fromkeys(relations)))
@@ -124,8 +115,7 @@ def prompts_by_form(facts: Facts) -> dict[str, pd.DataFrame]:
 def score_forms(
     models: list[str], facts: Facts, folder: str | Path, quantize: str | None = None, dtype="auto"
 ) -> dict[str, dict[str, pd.DataFrame]]:
-    """Score ``prompts_by_form``: form -> display name of the model -> scores. QA, WP:
-    ``score_answers``; FC: of "True" and "False" after every statement."""
+    """Scores of ``prompts_by_form`` (QA, WP: ``score_answers``) by form and name of the model."""
     by_form, gold = prompts_by_form(facts), prompts.gold(facts)
     words = [(fact, word, word) for fact in gold["fact"] for word in ("True", "False")]
     words = pd.DataFrame(words, columns=["fact", "candidate", "label"])
@@ -141,8 +131,7 @@ def score_forms(
 
 
 def generate_framings(model, fact: str, facts: Facts) -> pd.DataFrame:
-    """What a model answers to all frames of a fact, and to frame 1 in each context (figure 1):
-    ``context``, ``template``, ``text``, ``answer`` (greedy, cut), ``correct``."""
+    """What a model answers to all frames of a fact, and to frame 1 in each context (figure 1)."""
     framed, gold = prompts.with_contexts(facts), gold_label(facts, fact)
     rows = framed[(framed["fact"] == fact) & GRID["released13"](framed)]
     found = model.generate(rows["text"].tolist())["text"].map(extract).tolist()
@@ -151,8 +140,7 @@ def generate_framings(model, fact: str, facts: Facts) -> pd.DataFrame:
 
 
 def score_objects(model, texts: list[str], facts: Facts) -> pd.DataFrame:
-    """Scores of every object of the facts and of their distractors after every text: ``prompt``
-    (index of the text), ``label``, ``logprob``, ``probability``, ``text``."""
+    """Scores of every object of the facts and of their distractors after every text."""
     objects = pd.concat([facts.facts["object"], facts.distractors["object"]])
     labels = sorted(set(facts.label(objects)))
     rows = model.logprobs(texts, [[f" {label}" for label in labels]] * len(texts))
@@ -162,9 +150,8 @@ def score_objects(model, texts: list[str], facts: Facts) -> pd.DataFrame:
 
 
 def generate_for_fact(models: Iterable, fact: str, facts: Facts, scores: dict) -> pd.DataFrame:
-    """What models generate for a fact after its answer, a distractor and no context (table 7):
-    ``effect``, ``input``, ``model``, ``output`` (greedy), ``prob.`` (of the gold answer, mean over
-    its tokens). ``scores``: ``score`` of the same facts."""
+    """What models generate for a fact after its answer, a distractor and no context (table 7), and
+    ``prob.`` of the gold answer, the mean over its tokens. ``scores``: ``score`` of the facts."""
     framed, rows = prompts.with_contexts(facts), []
     own = framed[(framed["fact"] == fact) & (framed["template"] == 1)]
     own = own.set_index("context").loc[list(EFFECTS)]
@@ -178,13 +165,10 @@ def generate_for_fact(models: Iterable, fact: str, facts: Facts, scores: dict) -
 
 
 def misprimed_prompt(model, scores: list, framed: pd.DataFrame, relation: str) -> pd.Series:
-    """The prompt of figure 5: a negative context and frame 1; the first model answers it, the
-    second one answers with the distractor before the question. Prompts of ``relation`` come first,
-    then the surest answers. Without such a prompt, one that the first model answers, if any.
-
-    model    the second model;   scores: of the first and the second one
-    returns  a row of ``framed``, and ``prepended``: the text before the question
-    """
+    """The prompt of figure 5, a row of ``framed`` with ``prepended``, its negative context: the
+    first model (of the two ``scores``) answers it, the second one, ``model``, answers with the
+    distractor. Prompts of ``relation`` come first, then the surest answers. Without such a prompt,
+    one that the first model answers, if any."""
     bare = framed[framed["context"] == "none"].set_index(["fact", "template"])["text"]
     queue = framed[GRID["negative"](framed)]
     first, second = (own.set_index("prompt").loc[queue["prompt"]] for own in scores)
@@ -203,14 +187,10 @@ def misprimed_prompt(model, scores: list, framed: pd.DataFrame, relation: str) -
 
 
 def attribute(models: Iterable, prompt: pd.Series, scores: dict, steps: int = 200) -> pd.DataFrame:
-    """Integrated gradients of the first answer token over the words of a prompt (figure 5).
-
-    prompt   ``misprimed_prompt``;   scores: ``score``;   steps: of the integral
-    returns  ``model``, ``word``, ``signed``, ``score`` (share), ``prepended`` (whether the word
-             belongs to the context), and per model ``begins`` (the token), ``correct``,
-             ``probability``, ``baseline``, ``error`` (relative, of the integral). Raise ProbeError
-             if ``error`` is 0.05 or more
-    """
+    """Integrated gradients of the first answer token over the words of ``misprimed_prompt``:
+    ``model``, ``word``, ``signed``, ``score`` (share), ``prepended`` (whether the word belongs to
+    the context), and per model ``begins`` (the token), ``correct``, ``probability``, ``baseline``,
+    ``error`` (relative, of the integral). Raise ProbeError if ``error`` is 0.05 or more."""
     from probelib.lm.internals.gradients import by_word
 
     rows = []
@@ -218,37 +198,34 @@ def attribute(models: Iterable, prompt: pd.Series, scores: dict, steps: int = 20
         tokens = model.integrated_gradients(prompt["text"], steps=steps)
         about = tokens.attrs
         if about["relative_delta"] >= 0.05:
-            what = f"the integral has not converged in {steps} steps"
-            raise ProbeError(f"{model.name}: {what}; take more (steps=)")
+            what = f"the integral has not converged in {steps} steps; take more (steps=)"
+            raise ProbeError(f"{model.name}: {what}")
         words = by_word(tokens, prompt["text"]).assign(model=model.name)
         words["prepended"] = np.arange(len(words)) < len(prompt["prepended"].split())
-        words["begins"] = about["target_text"].strip()
-        right = scores[model.name].set_index("prompt")["correct"]
-        words["correct"] = bool(right[prompt["prompt"]])
-        words["probability"] = about["probability"]
-        words["baseline"] = about["baseline_probability"]
-        rows.append(words.assign(error=about["relative_delta"]))
+        right = scores[model.name].set_index("prompt")["correct"][prompt["prompt"]]
+        found = {"begins": about["target_text"].strip(), "correct": bool(right)}
+        found |= {"probability": about["probability"], "baseline": about["baseline_probability"]}
+        rows.append(words.assign(**found, error=about["relative_delta"]))
     return pd.concat(rows, ignore_index=True)
 
 
 def time_both(model, facts: Facts) -> pd.DataFrame:
-    """Measure the cost of MONITOR and of the accuracy study, without the store (table 8): one row
-    per way ("generated": as released; "teacher-forced"), round and study: ``prompts``, ``forwarded
-    tokens``, ``device seconds``, ``device hours for 1,000 facts``; without a warm-up round."""
+    """The cost of MONITOR and of the accuracy study (table 8), without the store and a warm-up
+    round: one row per way ("generated": as released; "teacher-forced"), round and study."""
     framed, gold, rows = prompts.with_contexts(facts), prompts.gold(facts), []
-    studies = {"MONITOR": GRID["released13"], "accuracy": GRID["grid"]}
+    studies = {"MONITOR": "released13", "accuracy": "grid"}
     for i in range(-1, 3):  # three rounds after the warm-up
         for way in ("generated", "teacher-forced"):
-            for what, belongs in studies.items():
-                asked = framed[belongs(framed)]
+            for what, runs in studies.items():
+                asked = framed[GRID[runs](framed)]
                 with tempfile.TemporaryDirectory() as fresh:
                     if way == "generated":
-                        cost = store.generate(model, asked, fresh).attrs["cost"]
+                        found = store.generate(model, asked, fresh)
                     else:
-                        cost = score_answers(model, asked, gold, fresh).attrs["cost"]
-                hours = cost["seconds"] / 3600 * 1000 / len(facts.facts)
-                spent = (cost["forwarded_tokens"], cost["seconds"], hours)
-                rows.append((way, i, what, len(asked), *spent))
+                        found = score_answers(model, asked, gold, fresh)
+                tokens, seconds = (found.attrs["cost"][k] for k in ("forwarded_tokens", "seconds"))
+                hours = seconds / 3600 * 1000 / len(facts.facts)
+                rows.append((way, i, what, len(asked), tokens, seconds, hours))
     columns = ["way", "round", "what", "prompts", "forwarded tokens", "device seconds"]
     table = pd.DataFrame(rows, columns=[*columns, "device hours for 1,000 facts"])
     return table[table["round"] >= 0]

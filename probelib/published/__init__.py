@@ -4,7 +4,6 @@ table 4), and the papers' claims."""
 import re
 
 import pandas as pd
-import yaml
 
 from probelib.errors import unknown
 from probelib.paths import PACKAGE
@@ -26,12 +25,6 @@ def find(artifact: str) -> pd.DataFrame | None:
     artifact."""
     path = PACKAGE / "published" / f"{artifact.replace('/', '_')}.csv"
     return pd.read_csv(path).drop(columns="model_key", errors="ignore") if path.exists() else None
-
-
-def phenomena() -> dict[str, list[dict]]:
-    """paper -> its claims: ``claim``, ``artifact`` (where it is shown here), ``why`` (an
-    explanation of a difference)."""
-    return yaml.safe_load((PACKAGE / "published" / "phenomena.yaml").read_text(encoding="utf-8"))
 
 
 def reference(key: str) -> dict[str, str]:

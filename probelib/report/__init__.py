@@ -8,7 +8,6 @@ from probelib.report.charts import (
     bands,
     column,
     dot_rows,
-    grouped_bars,
     heat,
     line_panels,
     lines,

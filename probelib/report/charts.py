@@ -12,7 +12,6 @@ from probelib.report.shown import escape_stylers
 
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 LINES = ["-", "--", "-.", ":"]
-HATCHES = ["", "//", "..", "xx", "--", "oo"]
 # of instruction-tuned models and of checkpoints; sisters and twins are dotted
 KIND_LINES = {"-it": "--", "-at": "-."}
 COLUMN, TWO_COLUMNS = 3.35, 6.85  # inches: width of one and of two printed columns
@@ -147,24 +146,6 @@ def bands(panels: dict[str, dict[str, pd.DataFrame]], xlabel: str, ylabel: str):
     narrow = {"ncols": 4, "fontsize": SMALL, "columnspacing": 1, "handlelength": 2.5}
     figure.legend(*handles, loc="outside upper center", **narrow)
     return figure
-
-
-def grouped_bars(axis, values: pd.DataFrame, low: pd.DataFrame, high: pd.DataFrame) -> None:
-    """Grouped bars: one group per row, one bar (colour and hatching) per column; whiskers from
-    ``low`` to ``high``. A NaN is drawn as a dash, so that it is not mistaken for 0."""
-    import seaborn
-
-    colours, width = seaborn.color_palette("colorblind"), 0.8 / len(values.columns)
-    for i, column in enumerate(values.columns):
-        at = np.arange(len(values)) + (i - (len(values.columns) - 1) / 2) * width
-        bars = np.clip([values[column] - low[column], high[column] - values[column]], 0, None)
-        look = {"color": colours[i % len(colours)], "hatch": HATCHES[i % len(HATCHES)]}
-        look |= {"edgecolor": "white", "linewidth": 0.3}
-        look |= {"error_kw": {"elinewidth": 0.8, "capsize": 1.5}}
-        axis.bar(at, values[column], width, yerr=bars, label=column, **look)
-        for x in at[values[column].isna()]:
-            axis.text(x, 0, "–", ha="center", va="bottom", fontsize=6, color="0.4")
-    axis.set_xticks(range(len(values)), values.index)
 
 
 def line_panels(

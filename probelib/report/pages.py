@@ -1,9 +1,8 @@
-"""What a run shows: one Markdown page per notebook, the page of claims, the index, and all of it as
-one HTML page.
+"""What a run shows: one Markdown page per notebook, the page of claims, and all of it as one HTML
+page.
 
 figures/<profile>/monitor/sec5_results.md   the executed notebook, with claims; code folded
 figures/<profile>/claims.md                 every claim of the papers, and what came out here
-figures/README.md                           the index of the default profile's pages
 runs/<profile>/report.html                  the pages in one file: no network, no script
 """
 
@@ -41,14 +40,6 @@ CLAIMS = """# What the papers claim, and what came out here
 One row per claim. *In the paper* quotes it; *here* is the estimate of the artifact that the link leads to. The verdict comes
 from 95 % intervals alone: *shown* or *reversed* if they exclude the level of the claim, *undecided* if they do not; cases are
 counted, never outvoted. All estimates are in the `.claims.csv` beside each artifact.
-"""
-INDEX = """# Tables and figures
-
-Each page is an executed notebook of the default profile, its code folded: question, equations, tables, pictures, claims.
-`./run_all.sh` writes these pages; the numbers of every table and figure are beside it as CSV.
-What the papers claim, and what came out here: [claims](atlas/claims.md).
-The same notebooks on a real pretrained model, SmolLM2-135M: [real](real/claims.md).
-
 """
 FORMULA = re.compile(
     r"(?P<code>(?P<ticks>`+).+?(?P=ticks))|\$\$(?P<block>.+?)\$\$|(?<![\\\w$])\$(?P<inline>[^\s$](?:[^$\n]*[^\s$])?)\$(?!\w)",
@@ -91,24 +82,18 @@ def book(profile: str, steps: list, status: dict[str, str]) -> Path:
             text = page.read_text(encoding="utf-8") if page else f"# {step.title}\n\nNot made yet."
             shown = _standalone(text, folder)
         except Exception as error:  # a damaged notebook or record must not cost the other pages
-            what = escape_markdown(f"{type(error).__name__}: {error}")
-            command = f"./run_all.sh --profile {profile} --only {step.notebook} --force"
-            text = f"# {step.title}\n\nThis page failed ({what}). Make it again: `{command}`"
-            shown = _standalone(escape_markdown(text), folder)
+            again = f"./run_all.sh --profile {profile} --only {step.notebook} --force"
+            text = f"# {step.title}\n\nThis page failed ({type(error).__name__}: {error}). Again: "
+            shown = _standalone(escape_markdown(f"{text}`{again}`"), folder)
         parts.append(f"<section id='{step.notebook}'>{shown}</section>")
     if found := write_claims(profile, steps):
         parts.insert(0, _standalone(found.read_text(encoding="utf-8"), found.parent))
-    if profile == DEFAULT:
-        write_index(profile, steps)
-    front = f"# What do language models know as fact?\n\nProfile {profile}."
-    if (verified := paths.RUNS / profile / "verify.csv").exists():
-        n = read_csv(verified.read_bytes())["artifact"].nunique()
-        front += f" Compared with the committed figures: {n} artifacts differ."
-    front = markdown2html(f"{front}\n\n{markdown_rows(rows)}")
+    front = (
+        f"# What do language models know as fact?\n\nProfile {profile}.\n\n{markdown_rows(rows)}"
+    )
     head = f"<!doctype html><html lang='en'><meta charset='utf-8'>{POLICY}"
-    head += "<meta name='viewport' content='width=device-width'>"
-    title = f"<title>probelib: {html.escape(profile)}</title><style>{STYLE}</style>"
-    body = f"{head}{title}{front}{''.join(parts)}</html>\n"
+    head += f"<title>probelib: {html.escape(profile)}</title><style>{STYLE}</style>"
+    body = f"{head}{markdown2html(front)}{''.join(parts)}</html>\n"
     return files.write(paths.RUNS / profile / "report.html", printable(body))
 
 
@@ -128,26 +113,21 @@ def _standalone(text: str, folder: Path) -> str:
 
 
 def typeset(text: str) -> str:
-    """Markdown with its formulas as MathML, which a browser draws without a script; code, and LaTeX
-    that the converter does not know, stay."""
+    """Markdown with its formulas as MathML, which a browser draws without a script; code stays, and
+    so does LaTeX that the converter does not know."""
 
     def typed(found: re.Match) -> str:
-        if found["code"]:
-            return found[0]
         kind = "block" if found["block"] else "inline"
         try:
-            return convert(found[kind], display=kind)
-        except Exception:  # the converter has no error class of its own; the reader sees the LaTeX
+            return found[0] if found["code"] else convert(found[kind], display=kind)
+        except Exception:  # the converter has no error class of its own
             return found[0]
 
     return FORMULA.sub(typed, text)
 
 
 def write_page(profile: str, step) -> Path | None:
-    """Write the Markdown page of an executed notebook; None if it was not executed.
-
-    step   of the plan: ``notebook``, ``makes``
-    """
+    """Write the Markdown page of an executed notebook; None if it was not executed."""
     source = paths.RUNS / profile / "notebooks" / f"{step.notebook}.ipynb"
     if not source.exists():
         return None
@@ -278,25 +258,19 @@ def _cells(column: pd.Series, digits: int) -> list[str]:
     return [escape_cell(str(value)) or "–" for value in column]
 
 
-def claims_of(profile: str, artifact: str) -> pd.DataFrame | None:
-    """The claims of an artifact with their estimates, as saved; None if it was not made or has
-    none."""
-    path = paths.FIGURES / profile / f"{artifact}.claims.csv"
-    return read_csv(path.read_bytes()) if path.exists() else None
-
-
 def write_claims(profile: str, steps: list) -> Path | None:
     """Write the page of claims of a profile from the artifacts' files; None if none was made."""
-    beside = {name: other for name, other in BESIDE.items() if other != profile}
-    parts = []
+    beside, parts = {name: other for name, other in BESIDE.items() if other != profile}, []
+    saved = lambda path: read_csv(path.read_bytes()) if path.exists() else None
     for paper, name in PAPERS.items():
         rows = [("claim", "in the paper", "printed", "here", *beside)]
         for step in steps:
             for artifact in [name for name in step.makes if name.startswith(f"{paper}/")]:
                 link = f"[{artifact_title(artifact)}]({step.notebook}.md#{artifact.split('/')[1]})"
-                found = {other: claims_of(other, artifact) for other in (profile, *beside.values())}
-                if found[profile] is not None:
-                    rows += _claim_rows(artifact, link, list(found.values()))
+                tables = [paths.FIGURES / each / artifact for each in (profile, *beside.values())]
+                found = [saved(path.with_suffix(".claims.csv")) for path in tables]
+                if found[0] is not None:
+                    rows += _claim_rows(artifact, link, found)
         parts += [f"\n## {name}\n\n{markdown_rows(rows)}\n"] if len(rows) > 1 else []
     target = paths.FIGURES / profile / "claims.md"
     return files.write(target, CLAIMS + "".join(parts)) if parts else None
@@ -309,21 +283,12 @@ def _claim_rows(artifact: str, link: str, found: list) -> list[tuple[str, ...]]:
         about, here = of.claim(key), []
         for table in found:
             own = None if table is None else table[table["key"] == key]
-            here.append("–" if own is None else escape_markdown(claims.result(own, about)))
+            missing = own is None or own.empty  # a claim that these models cannot show
+            here.append("–" if missing else escape_markdown(claims.result(own, about)))
         quoted = f"“{escape_markdown(about.quote)}” ({about.section})" if about.quote else "–"
         printed = "–" if pd.isna(about.printed) else f"{about.printed:g}"
         rows.append((f"{escape_markdown(about.claim)} {link}", quoted, printed, *here))
     return rows
-
-
-def write_index(profile: str, steps: list) -> Path:
-    """Write figures/README.md: the pages of a profile with their tables and figures."""
-    rows = [("page", "tables and figures")]
-    for step in steps:
-        if (page := page_path(profile, step.notebook)).exists():
-            link = f"[{step.title}]({page.relative_to(paths.FIGURES).as_posix()})"
-            rows.append((link, ", ".join(map(artifact_title, step.makes))))
-    return files.write(paths.FIGURES / "README.md", f"{INDEX}{markdown_rows(rows)}\n")
 
 
 def _relinked(body: str, notebook: str, folder: Path) -> str:

@@ -1,5 +1,4 @@
-"""``Artifact``: one table or figure. ``Section``: the artifacts of a notebook with their provenance,
-shown there and saved:
+"""``Artifact``: a table or figure. ``Section``: those of a notebook with their provenance, saved as
 
     figures/<profile>/monitor/table4.csv .tex .html     full precision, LaTeX (booktabs), HTML
     figures/<profile>/monitor/figure11.png .pdf .csv    the picture, and the numbers it shows
@@ -34,9 +33,8 @@ PIXELS = 110  # per inch of a figure in a notebook; its file has more, for print
 
 @dataclass(frozen=True)
 class Artifact:
-    """One table or figure of a paper, as ``artifacts`` of its package returns it and
-    ``Section.show`` shows it. What is said about it stands in ``published/claims.yaml``, under its
-    name.
+    """One table or figure of a paper. What is said about it stands in ``published/claims.yaml``,
+    under its name.
 
     name     "monitor/table4": the paper's folder, then the artifact
     frame    the numbers of the table or of the figure, in full precision, as the CSV holds them;

@@ -1,10 +1,9 @@
 """CSV files that a spreadsheet opens safely: no text in them is read as a formula.
 
 A spreadsheet computes a cell that begins with =, +, - or @, which may open an address or start a
-program. ``to_csv`` writes an apostrophe before such a label, model name or student's text, also
-after a semicolon, which separates cells in many countries. Numbers and bare signs are not changed.
-``read_csv`` removes the apostrophe again, and keeps texts that pandas would read as numbers, such
-as a generated " 1936."."""
+program. ``to_csv`` writes an apostrophe before such a text, also after a semicolon, which separates
+cells in many countries. ``read_csv`` removes it again, and keeps texts that pandas would read as
+numbers, such as a generated " 1936."."""
 
 import io
 import re

@@ -3,6 +3,13 @@ import sys
 # without it jsonschema does not spend seconds on a grammar of IRIs, which no notebook contains
 sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
 
-from probelib.runner.cli import main  # noqa: E402
+try:
+    from probelib.runner.cli import main
 
-sys.exit(main())
+    code: int | str = main()
+except ModuleNotFoundError as error:  # also importlib.metadata's PackageNotFoundError
+    code = (
+        f"{error.name} is not installed for {sys.executable}: `./run_all.sh --list`, outside of any "
+        "environment, installs everything into .venv (see README.md)."
+    )
+sys.exit(code)

@@ -50,8 +50,8 @@ Exit code: 0 success, 1 a step failed, 2 the request or the plan is wrong, 130 s
 """
 YES = {"action": "store_true"}
 FLAGS: dict[str, tuple[dict, str]] = {
-    "--profile": ({"metavar": "NAME"}, "models and number of facts: smoke, atlas, study, small, "
-                  "paper; default: mine with --models, --quantize or --set, otherwise atlas"),
+    "--profile": ({"metavar": "NAME"}, "models and number of facts: smoke, atlas, real, study, "
+                  "small, paper; default: mine with --models, --quantize or --set, otherwise atlas"),
     "--only": ({"nargs": "+", "metavar": "NAME"}, "notebooks (monitor/sec5_results), papers "
                "(monitor) or artifacts (monitor/table4: the whole notebook that makes it), with "
                "the notebooks they need; default: everything"),

@@ -38,7 +38,7 @@ def check(settings: dict[str, dict], given: Collection[str] = (), online: bool =
     unknown ``quantize`` or ``dtype``, facts and graphs that cannot be read.
 
     given   parameters that the command line sets: a plan may name data whose folder only that gives
-    online  also what needs a network: download the models and facts that the command line names,
+    online  also what needs a network: download the models that the command line names,
             and ask the served models (a typo, a gated model). The plan's models are downloaded by
             the notebook that loads them
     """
@@ -52,7 +52,7 @@ def check(settings: dict[str, dict], given: Collection[str] = (), online: bool =
         for name in models(settings, [parameter]):
             _check_model(name, parameter, online and parameter in given)
     if set(FACTS).intersection(given):
-        _read_facts(settings, given, online)
+        _read_facts(settings, given)
     together = [values for values in settings.values() if {"models", "tuned"} <= values.keys()]
     known = {model for values in together for model in values["models"]}
     for entry in [each for values in together if "tuned" in given for each in values["tuned"]]:
@@ -83,16 +83,14 @@ def _check_model(name: str, parameter: str, online: bool) -> None:
         model.card  # noqa: B018  (requests the server's list of models)
 
 
-def _read_facts(settings: dict[str, dict], given: Collection[str], online: bool) -> None:
-    """Read the facts as the notebooks will; those of Hugging Face only online."""
+def _read_facts(settings: dict[str, dict], given: Collection[str]) -> None:
+    """Read the facts as the notebooks will."""
     from probelib import facts
 
     asked = [values for values in settings.values() if {"data", "n_facts"} & values.keys()]
     distinct = {json.dumps([each.get(key) for key in FACTS]): each for each in asked}
     for values in distinct.values():  # a plan's data may still need the folder of --set
-        data = values.get("data", "atlas")
-        known = data == "atlas" or values.get("folder") or "data" in given
-        if known and (online or not data.startswith("hub:")):
+        if values.get("data", "atlas") == "atlas" or values.get("folder") or "data" in given:
             facts.load(**{key: values[key] for key in FACTS if key in values})
 
 

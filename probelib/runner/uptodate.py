@@ -89,7 +89,7 @@ def outside(values: dict, beside: Path) -> dict[str, str]:
             if "/" in name and path.exists():
                 found[name] = _digest([(str(file), _sha256(file)) for file in inside(path)])
                 todo += [(base, True) for base in _bases(path)]
-            elif (is_model or name.startswith("hub:")) and (commit := _commit(name)):
+            elif is_model and (commit := _commit(name)):
                 found[name] = commit
     return found
 
@@ -127,21 +127,20 @@ def _bases(path: Path) -> list[str]:
 
 @cache
 def _commit(name: str) -> str | None:
-    """The commit of a model or data set on Hugging Face, or in its cache if nobody answers."""
+    """The commit of a model on Hugging Face, or in its cache if nobody answers."""
     from huggingface_hub import HfApi, constants, errors
 
-    kind, name = "dataset" if name.startswith("hub:") else "model", name.removeprefix("hub:")
     if not is_id(name):
         return None
     name, revision = split_revision(name)
     if not _offline and not constants.HF_HUB_OFFLINE:
         try:
-            return HfApi().repo_info(name, revision=revision, repo_type=kind, timeout=5).sha
+            return HfApi().repo_info(name, revision=revision, timeout=5).sha
         except errors.HfHubHTTPError:  # there is no such id, or it is gated
             pass
         except Exception as error:  # no network: whatever the HTTP library raises
             _offline.append(str(error))
-    cached = Path(constants.HF_HUB_CACHE) / f"{kind}s--{name.replace('/', '--')}" / "refs"
+    cached = Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}" / "refs"
     with contextlib.suppress(OSError):
         return (cached / (revision or "main")).read_text()
     return None

@@ -4,8 +4,7 @@ Compared are the CSV files of ``figures/<profile>``, column by column. Texts and
 be equal, letter by letter (NA, "" and None differ). Other numbers may differ by a distance that is
 absolute below 1 and relative above, the ends of intervals (``x low``, ``x high``) also by a share
 of the interval's width. The plan's ``tolerances`` hold the two limits; artifacts that a step lists
-as ``measured`` are not compared. Differences are written to ``runs/<profile>/verify.csv``, which
-the report shows.
+as ``measured`` are not compared. Differences are written to ``runs/<profile>/verify.csv``.
 
 Exit code: 0 everything agrees, 1 something differs, 2 cannot compare.
 """
@@ -22,7 +21,7 @@ import pandas as pd
 
 from probelib import files, paths
 from probelib.errors import ProbeError
-from probelib.report import pages, sheets
+from probelib.report import sheets
 from probelib.runner import plan, uptodate
 
 END = re.compile(r"(.* |)(low|high)")
@@ -48,11 +47,8 @@ def main(arguments: list[str] | None = None) -> int:
             ours = from_folder(paths.FIGURES / args.profile)
             committed = from_folder(args.against) if args.against else from_git(args.profile)
             compared, found = compare_runs(steps, whole.tolerances, ours, committed)
-            home = paths.RUNS / args.profile
-            files.write(home / "verify.csv", sheets.to_csv(found, float_format="%.3g"))
-            if (home / "report.html").exists():
-                status = dict.fromkeys((step.notebook for step in whole.steps), "not run now")
-                pages.book(args.profile, plan.steps_of(whole, args.profile), status)
+            target = paths.RUNS / args.profile / "verify.csv"
+            files.write(target, sheets.to_csv(found, float_format="%.3g"))
     except ProbeError as error:
         print(error, file=sys.stderr)
         return 2

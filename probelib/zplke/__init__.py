@@ -12,9 +12,8 @@ Eq. 5, Acc@K                        ``measures.accuracy_at``
 response test                       ``measures.response``
 eta (4.2.2)                         ``measures.subsumption``, ``subsumptions``
 probabilities by position (sec. 3)  ``scores.sequence``, ``replaced``; ``measures.by_position``
-effects of replaced examples        ``measures.effects``
 tables 1 to 11, figures 1 to 16     ``artifacts``
-additions of this kit               ``artifacts.harm``, ``sensitivity``
+additions of this kit               ``artifacts.harm`` (``measures.effects``), ``sensitivity``
 ==================================  ===============================================================
 
 Where paper, released code and this kit differ:

@@ -1,7 +1,4 @@
-"""ZP-LKE's tables and figures: measured numbers in, ``report.Artifact`` out.
-
-Captions and claims stand in ``published/claims.yaml``.
-"""
+"""ZP-LKE's tables and figures: measured numbers in, ``Artifact`` out (texts: ``claims.yaml``)."""
 
 import re
 import textwrap
@@ -10,8 +7,7 @@ import numpy as np
 import pandas as pd
 
 from probelib import report, stats
-from probelib.facts import Facts, pick
-from probelib.facts.options import chance_levels
+from probelib.facts import Facts, chance_levels, pick
 from probelib.prompts import gold, many_shot
 from probelib.report import SMALL, Artifact, cases, check, family
 from probelib.zplke import measures, scores
@@ -79,9 +75,8 @@ def table1(answers: pd.DataFrame, fact: Facts, model: str) -> Artifact:
 
 
 def figure1(answers: pd.DataFrame, fact: Facts, some: Facts) -> Artifact:
-    """What a prompt and a list of four pairs give: one fact per outcome, with the number of facts.
-    ``answers``: ``measures.answers_of_inputs`` of the facts ``some``; ``fact``: shown first
-    (``contrasting_fact``); the prompt is its first one that is wrong, if any is."""
+    """What a prompt and a list of four pairs give: one of the facts ``some`` per outcome, with
+    their number. ``fact`` comes first; the prompt is its first one that is wrong, if any is."""
     (first,), labels = fact.facts["fact"], gold(some).set_index("fact")["label"]
     own = answers[(answers["fact"] == first) & (answers["estimator"] == "prompted")]
     prompt = own.sort_values("right", kind="stable")["context"].iloc[0]
@@ -153,22 +148,19 @@ def figure3(measured: pd.DataFrame) -> Artifact:
     curves = {m: own.set_index("shots")["mean"] for m, own in frame.groupby("model")}
     frame["n95"] = frame["model"].map({m: measures.n95(curve) for m, curve in curves.items()})
     figure, ((axis,),) = report.column(2.6)
-    for place, (model, label) in enumerate(short_labels(models).items()):
+    for model, label in short_labels(models).items():
         own, look = frame[frame["model"] == model], report.model_style(model)
         reached = own["n95"].iloc[0]  # NaN for a model that knows nothing
         title = label if np.isnan(reached) else f"{label}, 95 % at {reached:g}"
         axis.plot(own["shots"], own["mean"], label=title, markersize=3, **look)
         ends = own["mean"] - own["std"], own["mean"] + own["std"]
         axis.fill_between(own["shots"], *ends, color=look["color"], alpha=0.15, linewidth=0)
-        dashes = (3 * (place % 2), (3, 3))  # two verticals at one n95 are both visible
         x, y = own.loc[own["shots"] == own["n95"], ["shots", "mean"]].to_numpy().T
-        axis.vlines(x, 0, y, color=look["color"], linestyle=dashes, linewidth=0.9)
+        axis.vlines(x, 0, y, color=look["color"], linestyle="--", linewidth=0.9)
     axis.axhline(level, color="0.4", linewidth=0.8)
     axis.text(frame["shots"].max(), level, "chance", ha="right", va="bottom", fontsize=SMALL)
     axis.set(xlabel="examples", ylabel="accuracy", ylim=(0, None))
-    drawn, titles = axis.get_legend_handles_labels()
-    beside = 2 if max(map(len, titles)) < 26 else 1
-    figure.legend(drawn, titles, **LEGEND | {"ncols": beside})
+    figure.legend(*axis.get_legend_handles_labels(), **LEGEND | {"ncols": 2})
     last = frame.groupby("model")[["mean", "n95"]].last().loc[models]
     fewer = stats.pearson_over_models(last["mean"], last["n95"], list(map(family, models)))
     by = measured.groupby(["model", "fact", "shots"])["correct"].mean().unstack("shots")
@@ -178,14 +170,10 @@ def figure3(measured: pd.DataFrame) -> Artifact:
 
 
 def sequence_figure(name: str, positions: pd.DataFrame, star: int) -> Artifact:
-    """Figures 4, 11, 12 and 13: probability of every object by position, of the first, second,
-    third or fourth model; if there are fewer models, a further draw of the pairs.
-
-    positions   ``measures.by_position``;   star: a marked position
-
-    The frame has all draws of the model (``pictured``: in the picture) and ``star``, the marked
-    pair. Figures 11 to 13 begin with the incorrect examples, as in the paper.
-    """
+    """Figures 4, 11, 12 and 13: probability of every object by position (``measures.by_position``),
+    of the first, second, third or fourth model; if there are fewer models, a further draw of the
+    pairs (``pictured``). ``star``: a marked position. Figures 11 to 13 begin with the incorrect
+    examples, as in the paper."""
     place, models = SEQUENCES.index(name), positions["model"].unique()
     model, draw = models[place % len(models)], place // len(models)
     own = positions[positions["model"] == model]
@@ -218,8 +206,7 @@ def _panels(frame: pd.DataFrame, contexts: list[str], model: str, longest: float
             axis.scatter(x, y, marker="*", **star)
             axis.annotate(f"{y:.2f}", (x, y), (5, 3), textcoords="offset points", fontsize=SMALL)
         axis.set(ylim=(-0.06, 1.06))
-        title = f"({letter}) {context}, {model}" if letter == "a" else f"({letter}) {context}"
-        axis.set_title(title, fontsize=7)
+        axis.set_title(f"({letter}) {context}, {model}", fontsize=7)
     figure.legend(*axes[0, 0].get_legend_handles_labels(), **LEGEND)
     axes[-1, 0].set(xlabel="position in the sequence")
     figure.supylabel("probability of the object", fontsize=7)
@@ -244,7 +231,8 @@ def harm(positions: pd.DataFrame) -> Artifact:
 
 def figure10(measured: pd.DataFrame) -> Artifact:
     """Acc@K and the share of inputs kept, one line per model (``measures.accuracy_at``)."""
-    groups = measures.longest(measured).groupby("model", sort=False)
+    longest = measured[measured["shots"] == measured["shots"].max()]
+    groups = longest.groupby("model", sort=False)
     steps, ends = np.arange(0, 1, 0.05), {"low": "accuracy low", "high": "accuracy high"}
     frame = pd.concat([measures.accuracy_at(own, steps).assign(model=m) for m, own in groups])
     frame = frame.rename(columns=ends)
@@ -261,10 +249,9 @@ def figure10(measured: pd.DataFrame) -> Artifact:
     right.set(xlabel="confidence above K", ylabel="share of the inputs kept")
     figure.legend(*left.get_legend_handles_labels(), **LEGEND)
     every, sure = (frame[np.isclose(frame["K"], k)].set_index("model") for k in (0, 0.5))
-    names = {"accuracy": "value", "accuracy low": "low", "accuracy high": "high"}
-    gain = sure[list(names)].sub(every["accuracy"], axis=0).where(sure["kept"] >= FEWEST, axis=0)
-    confident = gain.rename(columns=names).assign(n=sure["kept"])
-    return Artifact("zplke/figure10", frame, check("zplke/figure10", confident=confident), figure)
+    gain = report.marks(sure, "accuracy")[["value", "low", "high"]].sub(every["accuracy"], axis=0)
+    gain = gain.where(sure["kept"] >= FEWEST, axis=0).assign(n=sure["kept"])
+    return Artifact("zplke/figure10", frame, check("zplke/figure10", confident=gain), figure)
 
 
 def sensitivity(decided: dict[str, pd.DataFrame]) -> Artifact:
@@ -291,14 +278,11 @@ def table6(facts: Facts) -> Artifact:
 
 
 def figure5(cells: pd.DataFrame) -> Artifact:
-    """Accuracies of all methods (``measures.accuracy_by_method``): means over relations, also
-    without P176, whose human prompts speak of a music label."""
+    """Accuracies of all methods (``measures.accuracy_by_method``): means over relations."""
     rows, models = [], cells.attrs["models"]
     for key, own in cells.groupby(["test", "model", "method"]):
-        values, rest = own["accuracy"], own.loc[own["relation"] != "P176", "accuracy"]
         row = dict(zip(("test", "model", "method"), key, strict=True))
-        row |= report.interval("accuracy", values, stats.mean_interval)
-        rows.append(row | {"relations": len(values), "without P176": rest.mean()})
+        rows.append(row | report.interval("accuracy", own["accuracy"], stats.mean_interval))
     frame, order = pd.DataFrame(rows), [m for m in ORDER if m in set(cells["method"])]
     shown = report.marks(frame, "accuracy").set_index(["model", "method"])
     shown = shown.loc[[(m, method) for m in models for method in order]].reset_index()
@@ -316,8 +300,7 @@ def figure5(cells: pd.DataFrame) -> Artifact:
 
 
 def relations_figure(name: str, cells: pd.DataFrame, facts: Facts) -> Artifact:
-    """Figures 14 (response, lenient) and 15 (multiple choice): ``measures.accuracy_by_method`` by
-    relation, with Wilson intervals over facts."""
+    """Figures 14 (response, lenient) and 15 (multiple choice): accuracies by relation."""
     test = {"zplke/figure14": "response, lenient", "zplke/figure15": "multiple choice"}[name]
     frame = cells[cells["test"].str.startswith(test.split(",")[0])]
     counts = frame["relation"].map(facts.facts["relation"].value_counts())
@@ -356,10 +339,9 @@ def figure6(measured: pd.DataFrame, facts: Facts) -> Artifact:
 
 def table4(facts: Facts, pool: Facts) -> Artifact:
     """The relations: facts, options, chance, and facts in the pool of examples."""
-    in_pool = pool.facts["relation"].value_counts()
     table = facts.relations[["relation", "name"]].merge(chance_levels(facts), on="relation")
-    table["pool"] = table["relation"].map(in_pool).fillna(0).astype(int)
-    return Artifact("zplke/table4", table)
+    in_pool = table["relation"].map(pool.facts["relation"].value_counts()).fillna(0).astype(int)
+    return Artifact("zplke/table4", table.assign(pool=in_pool))
 
 
 def table5(facts: Facts, options: pd.DataFrame) -> Artifact:
@@ -379,25 +361,20 @@ def table5(facts: Facts, options: pd.DataFrame) -> Artifact:
 
 
 def table8(measured: pd.DataFrame, described: pd.DataFrame, exposures=None) -> Artifact:
-    """The leaderboard (``measures.leaderboard``); ``described``: ``scores.describe``;
-    ``exposures``: fact -> how often the models were taught it, if known."""
+    """``measures.leaderboard``. ``exposures``: fact -> how often it was taught, if known."""
     table, about = measures.leaderboard(measured, exposures), described.set_index("model")
     table.insert(2, "kind", table["model"].map(about["kind"]))
     base = table[table["kind"] == "base"]
     size = np.log(base["model"].map(about["parameters"]).astype(float))
     larger = stats.pearson_over_models(size, base["accuracy"], base["model"].map(family))
-    printed = table.drop(columns=["n", "lost", "gained", "p"])
-    claims, best = check("zplke/table8", larger=larger), {"accuracy": "max"}
-    return Artifact("zplke/table8", table, claims, best=best, shown=printed)
+    claims = check("zplke/table8", larger=larger)
+    return Artifact("zplke/table8", table, claims, best={"accuracy": "max"})
 
 
 def table9(facts: Facts, rules, matrix, measured, exposures=None) -> Artifact:
-    """The relations by mean accuracy, beside rules that need no model.
-
-    rules       ``measures.guessers``;   matrix: ``measures.accuracy_matrix`` of the base models
-    measured    ``measures.measure`` of all models
-    exposures   as in ``table8``; adds ``exposure``, the mean of log2(1 + count) over facts
-    """
+    """The relations by mean accuracy, beside rules that need no model (``measures.guessers``).
+    ``matrix``: ``measures.accuracy_matrix`` of the base models; ``measured``: all models;
+    ``exposures``, as in ``table8``, add ``exposure``, the mean of log2(1 + count) over facts."""
     table = facts.relations[["relation", "name"]].set_index("relation")
     table = table.join(rules.drop(columns="best rule"))
     every = measures.accuracies(measured).groupby(["relation", "model"])["accuracy"].sum().unstack()
@@ -493,12 +470,11 @@ def figure16(matrix: pd.DataFrame) -> Artifact:
 
 
 def table2(measured: pd.DataFrame, matrix: pd.DataFrame, described: pd.DataFrame) -> Artifact:
-    """Smallest and largest model of each family of ``matrix`` (``measures.accuracy_matrix``):
-    ``measures.subsumptions``. ``described``: ``scores.describe``."""
+    """``measures.subsumptions`` of the smallest and largest model of each family of ``matrix``."""
     sizes = described.set_index("model")["parameters"][matrix.index]
     groups = sizes.groupby(matrix.index.map(family), sort=False)
     ends = [(own.idxmin(), own.idxmax()) for _, own in groups if own.nunique() > 1]
-    table = _rates(measured, ends, "smallest", "largest")
+    table = _rates(measured, ends, {"smaller": "smallest", "larger": "largest"})
     if not ends:
         return report.lacking("zplke/table2", table)
     table.insert(0, "family", table["smallest"].map(family))
@@ -507,26 +483,23 @@ def table2(measured: pd.DataFrame, matrix: pd.DataFrame, described: pd.DataFrame
     return Artifact("zplke/table2", table, check("zplke/table2", lacks=lacks, shares=shares))
 
 
-def _rates(measured: pd.DataFrame, pairs, smaller: str, larger: str) -> pd.DataFrame:
+def _rates(measured: pd.DataFrame, pairs, titles: dict[str, str]) -> pd.DataFrame:
     """``measures.subsumptions`` with the accuracies of both models over all draws."""
     mean = measures.accuracies(measured).groupby("model")["accuracy"].mean()
-    table = measures.subsumptions(measured, pairs)
-    table.insert(1, "accuracy", table["smaller"].map(mean))
-    table.insert(3, "accuracy of it", table["larger"].map(mean))
-    return table.rename(columns={"smaller": smaller, "larger": larger})
+    table, front = measures.subsumptions(measured, pairs), {}
+    for which, name in zip(titles, ("accuracy", "accuracy of it"), strict=True):
+        front |= {titles[which]: table[which], name: table[which].map(mean)}
+    return pd.DataFrame(front).join(table.drop(columns=list(titles)))
 
 
 def table11(measured: pd.DataFrame, base_of: dict[str, str]) -> Artifact:
     """``_rates`` of fine-tuned models and their bases, with McNemar's test on the first draw."""
     pairs = [(tuned, base) for tuned, base in base_of.items() if base]
-    table = _rates(measured, pairs, "tuned", "base")
+    table = _rates(measured, pairs, {"larger": "base", "smaller": "tuned"})
     if not pairs:
         return report.lacking("zplke/table11", table)
-    tests = measures.compare(measured, [pair[::-1] for pair in pairs])[["p", "p (Holm)"]]
-    table = table.join(tests.set_index(pd.Index([tuned for tuned, _ in pairs])), on="tuned")
-    table = table.rename(columns={"accuracy": "accuracy of it", "accuracy of it": "accuracy"})
-    order = ["base", "accuracy", "tuned", "accuracy of it"]  # the base comes first
-    table = table[[*order, *table.columns.drop(order)]]
+    tests = dict(zip(dict(pairs), measures.compare(measured, pairs), strict=True))
+    table["p (Holm)"] = table["tuned"].map(tests)
     known = cases(table[table["draw"] == 1], "eta", "tuned")
     return Artifact("zplke/table11", table, check("zplke/table11", known=known))
 

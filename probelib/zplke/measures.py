@@ -9,8 +9,7 @@ For a fact with subject x*, right object y*, candidates C and the input sigma [z
     Acc@K            = accuracy over the facts with confidence > K                       [Eq. 5]
     eta              = |known to both| / |known to the smaller model|                    (4.2.2)
 
-Log-probabilities are in nats, without length normalisation. ``probelib.zplke`` says where paper,
-released code and this kit differ.
+Log-probabilities are in nats, without length normalisation.
 """
 
 import re
@@ -25,24 +24,19 @@ from probelib.errors import ProbeError, unknown
 
 GAPS = ("above expected", "below ceiling")  # eta minus these
 SUBSUMED = ["smaller", "larger", "draw", "eta", "eta low", "eta high", "expected", "reversed"]
-SUBSUMED += ["jaccard", "pooled", "relations", "of", "ceiling"]
-SUBSUMED += [f"{gap}{end}" for gap in GAPS for end in ("", " low", " high")]
+SUBSUMED += ["relations", "ceiling", *(f"{g}{end}" for g in GAPS for end in ("", " low", " high"))]
 TESTS = ("response, strict", "response, lenient", "multiple choice")
-KINDS = ("unknown", "incorrect")  # of replaced examples
-FEWEST_KNOWN = 20  # pairs whose change has an interval
-OFTEN = 16  # exposures from which a fact counts as taught often
 TIE = 1e-5  # nats: a smaller difference of two log-probabilities is rounding, so it is a tie
 
 
 def choices(scores: pd.DataFrame, gold: Mapping[str, str], per_token=False, variant="kit"):
-    """The multiple-choice test, one row per prompt [zplke, Eq. 3]: ``fact``, ``relation``,
-    ``prompt``, and
+    """The multiple-choice test, one row per prompt [zplke, Eq. 3], with
 
     correct    whether the right object is above all others by more than ``TIE``; False if not valid
     tie        whether it shares the first place
     valid      no option is NaN, and not all probabilities are 0
     q_gold, confidence   normalised probability of the right and of the most probable option
-    predicted, position  the candidate chosen, and its index among the ``n_options`` options
+    predicted, n_options   the candidate chosen; the number of options
 
     scores     ``prompt``, ``fact``, ``relation``, ``candidate``, ``logprob`` (nats), ``n_tokens``;
                one row per option. -inf is a probability of 0: a valid option, the lowest of all
@@ -75,9 +69,8 @@ def choices(scores: pd.DataFrame, gold: Mapping[str, str], per_token=False, vari
     predicted, sizes = scores["candidate"].to_numpy()[first], np.diff(start, append=len(value))
     found = {"correct": leads & ~several, "tie": leads & several, "valid": valid}
     found |= {"q_gold": q_gold, "confidence": confidence, "predicted": predicted}
-    found |= {"position": first - start, "n_options": sizes}
     rows = scores.iloc[start][["fact", "relation", "prompt"]].reset_index(drop=True)
-    return rows.assign(**found)
+    return rows.assign(**found, n_options=sizes)
 
 
 def _right_options(scores: pd.DataFrame, gold: Mapping[str, str], start, names) -> np.ndarray:
@@ -93,9 +86,8 @@ def _right_options(scores: pd.DataFrame, gold: Mapping[str, str], start, names) 
 
 def pmi(scores: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
     """The scores with ``logprob`` minus the log of the candidate's prior: its mean probability
-    after the other subjects of the relation, in the same draw of examples. So a candidate that is
-    probable after any subject has no advantage. One that is offered after a single subject gets the
-    mean prior of its relation. ``prompts``: with the draw (``seed``) of every prompt."""
+    after the other subjects of the relation, in the same draw of examples (``seed`` of its prompt).
+    One that is offered after a single subject gets the mean prior of its relation."""
     seed = scores["prompt"].map(prompts.set_index("prompt")["seed"])
     p = np.exp(scores["logprob"].astype(np.float64))
     groups = p.groupby([scores["relation"], seed, scores["candidate"]])
@@ -113,34 +105,16 @@ def chance(choices: pd.DataFrame) -> float:
 def measure(scores: Iterable[pd.DataFrame], inputs: pd.DataFrame, gold: Mapping[str, str], **rules):
     """The multiple-choice test of every model: ``model``, ``choices``, ``per token`` and ``pmi``
     (whether the right object wins under two other rules of choice), ``shots`` (number of examples),
-    and the inputs' columns ``role``, ``template``, ``context``, ``seed``, ``method``, ``between``,
-    if present.
-
-    scores   one frame per model (or several of one model, for other inputs), read one by one
-    rules    arguments of ``choices``
-    returns  ``.attrs["work"]``: model -> what its scores cost, summed over the frames
-    """
-    columns = ["prompt", "role", "template", "context", "seed", "method", "between"]
-    about = inputs[[column for column in columns if column in inputs]]
-    shots = about["context"].str.extract(r"^(\d+) examples", expand=False).fillna(0).astype(int)
-    about, frames, costs = about.assign(shots=shots), [], []
-    counted = ["requests", "requested_tokens", "tree_nodes", "forwarded_tokens", "forwards"]
+    and columns of the inputs. ``scores``: one frame per model (or several of one model, for other
+    inputs), read one by one; ``rules``: arguments of ``choices``."""
+    shots = inputs["context"].str.extract(r"^(\d+) examples", expand=False).fillna(0).astype(int)
+    about, frames = inputs.drop(columns=["fact", "relation", "text"]).assign(shots=shots), []
     for rows in scores:
-        model, cost = rows["model"].iloc[0], rows.attrs["cost"]
         chosen = choices(rows, gold, **rules)
         chosen["per token"] = choices(rows, gold, per_token=True)["correct"]
         chosen["pmi"] = choices(pmi(rows, inputs), gold)["correct"]
-        frames.append(chosen.merge(about, on="prompt").assign(model=model))
-        costs.append({"model": model} | {name: cost.get(name, np.nan) for name in counted})
-    measured = pd.concat(frames, ignore_index=True)
-    work = pd.DataFrame(costs).groupby("model", sort=False).sum(min_count=1)
-    measured.attrs["work"] = work.to_dict("index")
-    return measured
-
-
-def longest(measured: pd.DataFrame) -> pd.DataFrame:
-    """The rows with the most examples."""
-    return measured[measured["shots"] == measured["shots"].max()]
+        frames.append(chosen.merge(about, on="prompt").assign(model=rows["model"].iloc[0]))
+    return pd.concat(frames, ignore_index=True)
 
 
 def bounds(name: str, value: float, ends: tuple[float, float]) -> dict[str, float]:
@@ -149,8 +123,7 @@ def bounds(name: str, value: float, ends: tuple[float, float]) -> dict[str, floa
 
 
 def by_model(values: pd.Series, models: Iterable[str]) -> pd.DataFrame:
-    """Mean of values [model, unit] per model, as estimates of a claim: ``value`` with ``low`` and
-    ``high`` (95 % bootstrap over units), ``n`` (units)."""
+    """Mean of values [model, unit] per model with its 95 % bootstrap interval over units."""
     groups = {model: values.loc[model].to_numpy(float) for model in models}
     rows = {m: (own.mean(), *stats.mean_interval(own), len(own)) for m, own in groups.items()}
     return pd.DataFrame(rows, index=["value", "low", "high", "n"]).T
@@ -158,20 +131,12 @@ def by_model(values: pd.Series, models: Iterable[str]) -> pd.DataFrame:
 
 def change_of_share(before, after) -> dict[str, float]:
     """Change of the share of right answers between two inputs on the same facts: ``value`` with
-    ``low`` and ``high`` (95 %, adjusted Wald of Agresti and Min 2005), and McNemar's exact test:
-    ``lost``, ``gained``, ``p``, ``n``.
-
-    Half a fact is added to each of the four cells, so the interval has a width even at a ceiling or
-    a floor, where no answer changes: such a case is undecided.
-
-    >>> {name: round(end, 3) for name, end in change_of_share([1] * 60, [1] * 60).items()}
-    {'lost': 0, 'gained': 0, 'p': 1.0, 'n': 60, 'value': 0.0, 'low': -0.032, 'high': 0.032}
-    """
-    test = stats.mcnemar(before, after)
-    n, lost, gained = test["n"], test["lost"], test["gained"]
+    ``low`` and ``high`` (95 %, adjusted Wald of Agresti and Min 2005), ``n``. Half a fact is added
+    to each of the four cells: a ceiling or a floor, where no answer changes, is undecided."""
+    n, lost, gained = map(stats.mcnemar(before, after).get, ("n", "lost", "gained"))
     middle, changed = (gained - lost) / (n + 2), (gained + lost + 1) / (n + 2)
     half = 1.959964 * float(np.sqrt((changed - middle**2) / (n + 2)))
-    return test | {"value": (gained - lost) / n, "low": middle - half, "high": middle + half}
+    return {"value": (gained - lost) / n, "low": middle - half, "high": middle + half, "n": n}
 
 
 def answers_of_inputs(inputs: pd.DataFrame, generated: pd.DataFrame, labels: Mapping[str, str]):
@@ -184,11 +149,10 @@ def answers_of_inputs(inputs: pd.DataFrame, generated: pd.DataFrame, labels: Map
 
 
 def right_by_input(answers: pd.DataFrame) -> pd.DataFrame:
-    """Per input of table 1 over all facts: ``estimator``, ``context``, ``right`` (count), its
-    ``share`` (Wilson interval), and against the longest list of correct examples with the same
-    estimator: the paired ``change`` of the share (``change_of_share``) and ``lost``, the share of
-    the answers right there that are wrong here (Wilson; wide where few are right there).
-    ``answers``: ``answers_of_inputs`` of several facts."""
+    """Per input of table 1 over all facts (``answers_of_inputs``): ``estimator``, ``context``,
+    ``right`` (count), its ``share`` (Wilson), and against the longest list of correct examples of
+    the same estimator: the paired ``change`` of the share (``change_of_share``), and ``lost``, the
+    share of the answers right there that are wrong here (Wilson)."""
     keys = ["estimator", "context"]
     wide = answers.pivot(index="fact", columns=keys, values="right").astype(bool)
     rows = []
@@ -205,13 +169,7 @@ def right_by_input(answers: pd.DataFrame) -> pd.DataFrame:
 
 def n95(accuracy: pd.Series) -> float:
     """Smallest number of examples that reaches 95 % of the accuracy with the most examples [zplke,
-    Fig. 3]; NaN if that accuracy is 0.
-
-    accuracy   mean over draws, indexed by the number of examples
-
-    >>> n95(pd.Series({1: .20, 5: .50, 10: .62, 20: .70, 30: .72, 50: .74}))
-    30.0
-    """
+    Fig. 3]; NaN if that accuracy is 0. ``accuracy``: mean over draws, by the number of examples."""
     curve = accuracy.sort_index()
     last = curve.iloc[-1]
     return float(curve.index[curve >= 0.95 * last - 1e-12][0]) if last > 0 else np.nan
@@ -220,17 +178,14 @@ def n95(accuracy: pd.Series) -> float:
 def by_position(
     scores: Iterable[pd.DataFrame], prompts: pd.DataFrame, examples: Mapping[str, pd.DataFrame]
 ) -> pd.DataFrame:
-    """The probability of every object of a sequence (figure 4): ``context``, ``seed``,
-    ``position``, ``fact``, ``probability``, ``role``, ``model``, ``known``. Best model first, by
-    its mean probability in the correct sequence.
+    """The ``probability`` of every object of a sequence (figure 4). Best model first, by its mean
+    in the correct sequence.
 
     scores     per model, of each example's object after each prompt of ``scores.sequence``
     examples   context -> its examples (``scores.replaced``)
     role       "replaced", "after" (directly after a replaced one, and correct) or "rest"
-    known      whether the pair at this position has a mean probability of 0.5 or more in the
-               correct sequences of the *other* draws (in its own it would regress to the mean);
-               False if no other draw has it
-    """
+    known      whether the pair has a mean probability of 0.5 or more in the correct sequences of
+               the *other* draws (in its own it would regress to the mean); False without any"""
     kinds = pd.concat([rows.assign(context=context) for context, rows in examples.items()])
     kinds = kinds.sort_values(["context", "seed", "position"])
     before = kinds.groupby(["context", "seed"])["kind"].shift(fill_value="correct")
@@ -244,9 +199,8 @@ def by_position(
         frame["probability"] = np.exp(frame["logprob"])
         correct = frame[frame["context"] == "correct"]
         by_fact = correct.groupby("fact")["probability"]
-        others = by_fact.transform("size") - 1
-        elsewhere = by_fact.transform("sum") - correct["probability"]
-        elsewhere = elsewhere / others.where(others > 0)
+        others, rest = by_fact.transform("size") - 1, by_fact.transform("sum")
+        elsewhere = (rest - correct["probability"]) / others.where(others > 0)
         marks = correct[["seed", "position"]].assign(known=elsewhere >= 0.5)
         frame = frame.merge(marks, "left", ["seed", "position"], validate="m:1")
         kept = [*columns, "fact", "probability", "role", "model", "known"]
@@ -255,14 +209,13 @@ def by_position(
 
 
 def effects(positions: pd.DataFrame) -> pd.DataFrame:
-    """How replaced examples change the other pairs of one model: ``pairs`` (which are counted),
-    ``effect``, ``n``, ``before`` and ``after`` (mean probabilities), ``change`` with ``change low``
-    and ``change high`` (95 % bootstrap over pairs; NaN for fewer than ``FEWEST_KNOWN``).
+    """How replaced examples change the other pairs of one model (``by_position``): ``pairs``,
+    ``effect``, ``n``, ``before`` and ``after`` (mean probabilities), ``change`` (95 % bootstrap
+    over pairs; NaN for fewer than 20).
 
-    Counted are known pairs (``by_position``) from the first replaced one on: all, and those
-    directly after a replaced one. Effects: "unknown" and "incorrect" (compared with the untouched
-    sequence), and "incorrect minus unknown" (both have the same positions replaced). A pair counts
-    once, with its mean over both layouts. ``positions``: ``by_position`` of one model."""
+    Counted are known pairs from the first replaced one on: all, and those directly after a replaced
+    one. Effects: "unknown" and "incorrect" (against the untouched sequence), and "incorrect minus
+    unknown" (the same positions). A pair counts once, with its mean over both layouts."""
     key = ["seed", "position"]
     untouched = positions[positions["context"] == "correct"][[*key, "probability"]]
     pairs = positions[positions["context"] != "correct"]
@@ -278,12 +231,13 @@ def effects(positions: pd.DataFrame) -> pd.DataFrame:
     for which, part in parts.items():
         own = part.groupby(["kind", *key])
         wide = own[["probability_before", "probability"]].mean()
-        kinds = {kind: wide[wide.index.get_level_values(0) == kind].droplevel(0) for kind in KINDS}
+        at = wide.index.get_level_values("kind")
+        kinds = {kind: wide[at == kind].droplevel(0) for kind in ("unknown", "incorrect")}
         unknown_p = kinds["unknown"]["probability"].rename("probability_before")
         both = kinds["incorrect"][["probability"]].join(unknown_p, how="inner")
         for effect, part in (kinds | {"incorrect minus unknown": both}).items():
             before, after, n = part["probability_before"], part["probability"], len(part)
-            ends = stats.mean_interval(after - before) if n >= FEWEST_KNOWN else (np.nan, np.nan)
+            ends = stats.mean_interval(after - before) if n >= 20 else (np.nan, np.nan)
             row = {"pairs": which, "effect": effect, "n": n}
             row |= {"before": before.mean(), "after": after.mean()}
             rows.append(row | bounds("change", (after - before).mean(), ends))
@@ -293,10 +247,7 @@ def effects(positions: pd.DataFrame) -> pd.DataFrame:
 def accuracy_at(choices: pd.DataFrame, thresholds: Iterable[float]) -> pd.DataFrame:
     """Acc@K [zplke, Eq. 5] for thresholds of the confidence: ``K``, ``accuracy``, ``low``,
     ``high``, ``kept`` (facts with a confidence above K), ``share`` of all prompts. NaN if no fact
-    is kept.
-
-    The interval is Wilson's over facts: several draws of examples for one fact count once.
-    """
+    is kept. The interval is Wilson's over facts: several draws for one fact count once."""
     rows = []
     for threshold in thresholds:
         some = choices[choices["confidence"] > threshold]
@@ -312,15 +263,9 @@ def normalized(text: str) -> str:
 
 
 def response(text: str, gold: str, mode: str = "strict") -> bool:
-    """The response test: whether generated text gives the right object [zplke, Sec. 4.1].
-
-    mode   "strict": the text begins with the object, up to the end of a word; "lenient": it
-           contains the object anywhere, also in later pairs of a list
-
-    >>> text = " French Jane Doe English"
-    >>> response(text, "English"), response(text, "English", "lenient")
-    (False, True)
-    """
+    """The response test: whether generated text gives the right object [zplke, Sec. 4.1]. ``mode``
+    "strict": the text begins with the object, up to the end of a word; "lenient": it contains the
+    object anywhere, also in later pairs of a list."""
     said, wanted = normalized(text), normalized(gold)
     if mode == "lenient":
         return bool(wanted) and wanted in said
@@ -331,8 +276,7 @@ def response(text: str, gold: str, mode: str = "strict") -> bool:
 
 def measure_responses(generated: Iterable[pd.DataFrame], inputs: pd.DataFrame, labels: Mapping):
     """The response test of every model: the generated rows with ``strict`` and ``lenient``
-    (``response``), and ``method``, ``template`` and ``seed`` of the inputs. ``labels``: fact ->
-    label of its right object."""
+    (``response``), ``method``, ``template`` and ``seed``. ``labels``: fact -> its right label."""
     rows = pd.concat(generated, ignore_index=True)
     texts = list(zip(rows["text"], rows["fact"].map(labels), strict=True))
     for mode in ("strict", "lenient"):
@@ -341,8 +285,8 @@ def measure_responses(generated: Iterable[pd.DataFrame], inputs: pd.DataFrame, l
 
 
 def accuracy_by_method(measured: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
-    """``model``, ``relation``, ``method``, ``accuracy`` (mean over prompts and draws), ``test`` (of
-    ``TESTS``). ``.attrs["models"]``: the models in order."""
+    """Accuracy by model, relation, method and ``test`` (of ``TESTS``): the mean over prompts and
+    draws. ``.attrs["models"]``: the models in order."""
     keys, frames = ["model", "relation", "method"], []
     columns = [(responses, "strict"), (responses, "lenient"), (measured, "correct")]
     for test, (rows, column) in zip(TESTS, columns, strict=True):
@@ -364,9 +308,8 @@ def relations_ahead(cells: pd.DataFrame, other: str) -> dict[str, float]:
 
 
 def by_separator(measured: pd.DataFrame) -> pd.DataFrame:
-    """Figure 6: ``model``, ``between``, ``size`` (facts), ``accuracy`` (Wilson interval), and the
-    paired ``change`` against the blank on the same facts (``change_of_share``), ``lost``,
-    ``gained`` and McNemar's ``p (Holm)``; NaN for the blank itself."""
+    """Figure 6: ``size`` (facts), ``accuracy`` (Wilson interval) by model and separator, and the
+    paired ``change`` against the blank on the same facts (``change_of_share``)."""
     blank = measured[measured["between"] == "a blank"].set_index(["model", "fact"])["correct"]
     rows = []
     for (model, between), own in measured.groupby(["model", "between"], sort=False):
@@ -376,16 +319,13 @@ def by_separator(measured: pd.DataFrame) -> pd.DataFrame:
         if between != "a blank":
             test = change_of_share(blank.loc[model].loc[own["fact"]], own["correct"])
             row |= bounds("change", test["value"], (test["low"], test["high"]))
-            row |= {name: test[name] for name in ("lost", "gained", "p")}
         rows.append(row)
-    table = pd.DataFrame(rows)
-    return table.assign(**{"p (Holm)": stats.holm(table["p"])}).drop(columns="p")
+    return pd.DataFrame(rows)
 
 
 def accuracies(measured: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy of every model and relation over all of its facts and draws of examples [zplke,
-    Eq. 4]: ``model``, ``relation``, ``accuracy`` (Wilson interval by facts), ``n`` (facts),
-    ``between`` (std over draws; NaN for one)."""
+    """Accuracy of every model and relation over facts and draws of examples [zplke, Eq. 4], with
+    its Wilson interval by facts; ``n`` (facts), ``between`` (std over draws; NaN for one)."""
     rows = []
     for (model, relation), group in measured.groupby(["model", "relation"], sort=False):
         draws, n = group.groupby("seed")["correct"].mean(), group["fact"].nunique()
@@ -398,69 +338,59 @@ def accuracies(measured: pd.DataFrame) -> pd.DataFrame:
 def accuracy_matrix(accuracies: pd.DataFrame, models: Iterable[str], family) -> pd.DataFrame:
     """Accuracies, models x relations (figure 7): families in the order of their best model, their
     models by mean accuracy. ``family``: function from a model's name to its family."""
-    models, relations = list(models), accuracies["relation"].unique()
     wide = accuracies.pivot(index="model", columns="relation", values="accuracy")
-    wide = wide.loc[models, relations]
+    wide = wide.loc[list(models), accuracies["relation"].unique()]
     means = wide.mean(axis=1)
-    best = means.groupby([family(model) for model in models]).max()
-    order = sorted(models, key=lambda m: (-best[family(m)], family(m), -means[m]))
+    best = means.groupby(family).max()
+    order = sorted(wide.index, key=lambda m: (-best[family(m)], family(m), -means[m]))
     return wide.loc[order].rename_axis(columns=None)
 
 
 def leaderboard(measured: pd.DataFrame, exposures: pd.Series | None = None) -> pd.DataFrame:
     """Table 8, best model first: ``rank``, ``model``, ``accuracy`` (mean over relations, 95 %
-    bootstrap interval over relations), ``std`` over relations, ``n`` (relations), ``between`` (std
-    over draws, mean over relations; left out for one draw); McNemar's test against the next model
-    below on the first draw: ``lost`` (facts that only the upper one knows), ``gained``, ``p``, ``p
-    (Holm)``; accuracy over facts by the rules ``per token`` and ``pmi``, and, if ``exposures``
-    (fact -> count) are known, over the facts taught ``OFTEN`` times or more."""
+    bootstrap interval over relations), ``std`` over relations, ``between`` (std over draws, mean
+    over relations; left out for one draw), ``p (Holm)`` against the next model below (``compare``);
+    accuracy over facts by the rules ``per token`` and ``pmi``, and, if ``exposures`` (fact ->
+    count) are known, over the facts taught 16 times or more."""
     rows = []
     for model, own in accuracies(measured).groupby("model", sort=False):
         values = own["accuracy"]
         row = bounds("accuracy", values.mean(), stats.mean_interval(values))
-        row |= {"std": values.std(), "n": len(values), "between": own["between"].mean()}
+        row |= {"std": values.std(), "between": own["between"].mean()}
         rows.append({"model": model} | row)
     board = pd.DataFrame(rows).sort_values("accuracy", ignore_index=True, **stats.BEST_FIRST)
     board.insert(0, "rank", board.index + 1)
-    board = board.join(compare(measured, zip(board["model"], board["model"][1:], strict=False)))
+    tested = compare(measured, zip(board["model"], board["model"][1:], strict=False))
+    board["p (Holm)"] = pd.Series(tested)
     board = board.join(measured.groupby("model")[["per token", "pmi"]].mean(), "model")
     if exposures is not None:
-        often = measured[measured["fact"].map(exposures) >= OFTEN].groupby("model")["correct"]
-        board[f"taught {OFTEN}+"] = board["model"].map(often.mean())
+        often = measured[measured["fact"].map(exposures) >= 16].groupby("model")["correct"]
+        board["taught 16+"] = board["model"].map(often.mean())
     return board if measured["seed"].nunique() > 1 else board.drop(columns="between")
 
 
-def compare(measured: pd.DataFrame, pairs: Iterable[tuple[str, str]]) -> pd.DataFrame:
-    """McNemar's exact test of pairs of models on the same facts, first draw: ``lost``, ``gained``,
-    ``p``, ``p (Holm)``."""
+def compare(measured: pd.DataFrame, pairs: Iterable[tuple[str, str]]) -> np.ndarray:
+    """Holm-adjusted p of McNemar's exact test of pairs of models on the same facts, first draw."""
     rows = measured[measured["seed"] == measured["seed"].min()]
     right = rows.pivot(index="fact", columns="model", values="correct")
-    tests = [stats.mcnemar(right[first], right[second]) for first, second in pairs]
-    tests = pd.DataFrame(tests, columns=["lost", "gained", "p"])
-    tests = tests.astype({"lost": "Int64", "gained": "Int64"})
-    return tests.assign(**{"p (Holm)": stats.holm(tests["p"])})
+    return stats.holm([stats.mcnemar(right[a], right[b])["p"] for a, b in pairs])
 
 
 def subsumption(small: pd.DataFrame, large: pd.DataFrame) -> pd.DataFrame:
     """Per relation the share of the facts known to one model that another model knows as well
-    [zplke, 4.2.2].
-
-    small, large   ``fact``, ``relation``, ``correct``, one row per fact
+    [zplke, 4.2.2]. ``small``, ``large``: ``fact``, ``relation``, ``correct``, one row per fact.
 
     eta        P(known to the large | known to the small), as the paper defines it; NaN if the small
                one knows nothing
     expected   eta of independent models, which is the accuracy of the large one
-    reversed   P(known to the small | known to the large), which agrees with the paper's numbers
-    jaccard    facts known to both / to either;   small, both: numbers of facts
-    """
+    reversed   P(known to the small | known to the large), which agrees with the paper's numbers"""
     pair = small.merge(large[["fact", "correct"]], on="fact", validate="1:1")
     a, b = pair["correct_x"], pair["correct_y"]
-    sums = pd.DataFrame({"small": a, "large": b, "both": a & b, "either": a | b, "all": True})
+    sums = pd.DataFrame({"small": a, "large": b, "both": a & b, "all": True})
     sums = sums.groupby(pair["relation"]).sum()
-    ratios = {"eta": "small", "expected": "large", "reversed": "large", "jaccard": "either"}
-    rates = {name: sums["both"] / sums[of].where(sums[of] > 0) for name, of in ratios.items()}
-    rates["expected"] = sums["large"] / sums["all"]
-    return pd.DataFrame(rates).assign(small=sums["small"], both=sums["both"])
+    share = lambda of: sums["both"] / sums[of].where(sums[of] > 0)
+    rates = {"eta": share("small"), "expected": sums["large"] / sums["all"]}
+    return pd.DataFrame(rates | {"reversed": share("large")})
 
 
 def subsumptions(measured: pd.DataFrame, pairs: Iterable[tuple[str, str]]) -> pd.DataFrame:
@@ -468,11 +398,9 @@ def subsumptions(measured: pd.DataFrame, pairs: Iterable[tuple[str, str]]) -> pd
     (from 1), as the paper averages it: per relation, then over the relations with a rate.
 
     Return ``eta`` with its 95 % bootstrap interval over relations, ``expected`` (mean over the
-    relations that count for eta), ``reversed``, ``jaccard``, ``pooled`` (eta over all facts),
-    ``relations`` (number that counts), ``of`` (number of all); ``ceiling``, eta of the smaller
-    model with itself after the previous draw (NaN for one draw); and eta minus both, paired by
-    relation: ``above expected``, ``below ceiling``.
-    """
+    relations that count for eta), ``reversed``, ``relations`` (number that counts), ``ceiling``
+    (eta of the smaller model with itself after the previous draw; NaN for one draw), and eta minus
+    both, paired by relation: ``above expected``, ``below ceiling``."""
     rows, seeds = [], sorted(measured["seed"].unique())
     of = dict(iter(measured.groupby(["model", "seed"])))
     for small, large in pairs:
@@ -480,13 +408,11 @@ def subsumptions(measured: pd.DataFrame, pairs: Iterable[tuple[str, str]]) -> pd
             each = subsumption(of[small, seed], of[large, seed])
             top = subsumption(of[small, seed], of[small, seeds[i - 1]])["eta"]
             top = top if len(seeds) > 1 else top * np.nan
-            counted, known = each[each["eta"].notna()], each["small"].sum()
+            counted = each[each["eta"].notna()]
             row = {"smaller": small, "larger": large, "draw": i + 1}
             row |= bounds("eta", counted["eta"].mean(), stats.mean_interval(counted["eta"]))
             row |= {"expected": counted["expected"].mean(), "reversed": each["reversed"].mean()}
-            row["jaccard"] = each["jaccard"].mean()
-            row["pooled"] = each["both"].sum() / known if known else np.nan
-            row |= {"relations": len(counted), "of": len(each), "ceiling": top.mean()}
+            row |= {"relations": len(counted), "ceiling": top.mean()}
             for name, level in zip(GAPS, (each["expected"], top), strict=True):
                 gap = each["eta"] - level
                 row |= bounds(name, gap.mean(), stats.mean_interval(gap))
@@ -496,8 +422,8 @@ def subsumptions(measured: pd.DataFrame, pairs: Iterable[tuple[str, str]]) -> pd
 
 def family_correlations(matrix: pd.DataFrame, family) -> pd.DataFrame:
     """The mean Pearson's r over relations between the models of two families (figure 8), without
-    pairs of a model with itself: NaN on the diagonal for a family of one model. ``matrix``: models
-    x relations, accuracies; ``family``: function from a model's name to its family."""
+    pairs of a model with itself: NaN on the diagonal for a family of one model. Arguments as in
+    ``between_families``: ``accuracy_matrix``, and a function from a model's name to its family."""
     pairs = matrix.T.corr(min_periods=3)
     long = pairs.where(~np.eye(len(pairs), dtype=bool)).rename_axis("a").rename_axis("b", axis=1)
     long = long.stack().rename("r").reset_index()
@@ -507,8 +433,8 @@ def family_correlations(matrix: pd.DataFrame, family) -> pd.DataFrame:
 
 
 def between_families(matrix: pd.DataFrame, family) -> dict[str, float]:
-    """Mean r over all pairs of models from different families: ``value``, ``low``, ``high`` (95 %
-    bootstrap over relations), ``n`` (pairs); NaN without any pair."""
+    """Mean r over all pairs of models from different families with its 95 % bootstrap interval over
+    relations: ``value``, ``low``, ``high``, ``n`` (pairs); NaN without any pair."""
     values, families = matrix.to_numpy(), [family(model) for model in matrix.index]
     pairs = [(i, j) for j in range(len(families)) for i in range(j) if families[i] != families[j]]
     if not pairs:
@@ -524,16 +450,14 @@ def guessers(options: pd.DataFrame, asked: pd.DataFrame, examples: pd.DataFrame)
     """Baselines without a model: ``relation`` -> the accuracy of each rule and a share of facts,
     means over facts and draws of examples.
 
-    options    ``fact``, ``candidate``, ``label``
-    asked      ``fact``, ``relation``, ``subject`` (its label), ``gold`` (the right candidate)
-    examples   ``relation``, ``seed``, ``object`` (label)
-
-    chance     guess among the options
+    chance     guess among the ``options`` (``fact``, ``candidate``, ``label``)
     copy       take the longest option that is part of the subject; without one, guess
     majority   take the most frequent object of the examples; if no option is one, guess
     in_subject, in_examples   the right object is part of the subject, or an example's object
     best rule  the highest of the three accuracies
-    """
+
+    ``asked``: ``fact``, ``relation``, ``subject`` (label), ``gold`` (the right candidate);
+    ``examples``: ``relation``, ``seed``, ``object`` (label)."""
     options, keys = options.merge(asked, on="fact", validate="many_to_one"), ["seed", "fact"]
     pairs = zip(options["label"], options["subject"], strict=True)
     inside = [normalized(label) in normalized(subject) for label, subject in pairs]

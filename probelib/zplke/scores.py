@@ -1,7 +1,5 @@
-"""What ZP-LKE scores: its settings, its inputs, and the examples that fit into a context.
-
-The lists themselves are ``prompts.many_shots``, which other packages use, too.
-"""
+"""What ZP-LKE scores: its settings, inputs, and the examples that fit into a context; the lists
+themselves are ``prompts.many_shots``."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -41,8 +39,7 @@ DECISIONS = {  # how pairs are written: (arguments of ``prompts.many_shots``, te
     "as released": ({"variant": "released"}, " : "),
 }
 LONGEST_LIST = 70  # pairs in the longest lists that the shipped models were trained on
-# The requirements of notebook 02_models that every shipped model misses: lists and their pairs can
-# harm only a model that reads the pairs; generated text tests only a model that answers in kind.
+# requirements of notebook 02_models that every shipped model misses
 NO_LISTS = "permuted lists lower log P"
 NO_TEXT = "never taught, answer of the right type"
 
@@ -90,20 +87,18 @@ def shared_examples(
     facts: Facts | None, pool: Facts, models: Iterable = (), n_examples=50, draws=2, seed=0
 ) -> pd.DataFrame:
     """``draws`` draws of ``n_examples`` examples per relation: a frame of examples (``prompts``).
-
-    facts, pool   ``facts.multiple_choice``; None: no fact is scored, the examples are
-    models        loaded models, into whose contexts the longest list must fit; "max": the longest
-                  list that fits into all
-    """
+    ``facts``, ``pool``: ``facts.multiple_choice``; None: no fact is scored, the examples are.
+    ``models``: loaded ones, into whose contexts the longest list must fit; with "max" one that
+    fits into all."""
     drawn = pd.concat([sample_examples(pool, facts, n_examples, seed + i) for i in range(draws)])
     fitting = [fit_examples(n_examples, drawn, facts, model) for model in models]
     return drawn[drawn["position"] <= min(fitting)] if fitting else drawn
 
 
-def fit_examples(n: int | str, examples: pd.DataFrame, facts: Facts, model, room: int = 16) -> int:
-    """Return ``n`` if lists of ``n`` examples fit into the model's context; with "max" the number
-    that fits. Raise ProbeError if they do not fit. ``model``: its context must hold the tokens
-    around every text, the examples, the longest subject and ``room`` tokens of an object."""
+def fit_examples(n: int | str, examples: pd.DataFrame, facts: Facts, model) -> int:
+    """Return ``n`` if lists of ``n`` examples fit into the model's context, which must also hold
+    the tokens around every text, the longest subject and 16 tokens of an object; with "max" the
+    number that fits. Raise ProbeError if they do not fit."""
     length = lambda texts: [len(ids) for ids in model.tokens.encode(texts)]
     context = model.context - len(model.tokens.prompts(["a"])[0]) + length(["a"])[0]
     subjects = facts.facts.assign(label=facts.label(facts.facts["subject"]))
@@ -113,8 +108,7 @@ def fit_examples(n: int | str, examples: pd.DataFrame, facts: Facts, model, room
     for (relation, _), shots in examples.groupby(["relation", "seed"]):
         pairs = zip(shots["subject"], shots["object"], strict=True)
         each = np.cumsum(length([f" {x} {y}" for x, y in pairs]))
-        left = context - longest[relation] - room
-        fitting = int(np.searchsorted(each, left, side="right"))
+        fitting = int(np.searchsorted(each, context - longest[relation] - 16, side="right"))
         most[relation] = min(fitting, most.get(relation, fitting))
     relation, fits = min(most.items(), key=lambda item: item[1])
     if n == "max":
@@ -132,14 +126,13 @@ def bases(models: list[str], tuned: list[str]) -> dict[str, str]:
 
 
 def describe(models: dict, base_of: dict[str, str]) -> pd.DataFrame:
-    """``model``, ``family``, ``kind`` (base or fine-tuned), ``base`` ("" for base models),
-    ``parameters`` (without embeddings) and ``context`` (tokens) of loaded models; ``base_of``: see
-    ``bases``."""
+    """Table 7: name, family, kind, base (``bases``; "" for base models), parameters (without
+    embeddings) and context (tokens) of loaded models."""
     table = pd.DataFrame({"model": list(models), "family": map(family, models)})
     table["kind"] = np.where(table["model"].isin(base_of), "fine-tuned", "base")
     table["base"] = table["model"].map(base_of).fillna("")
-    table["parameters"] = [model.n_parameters for model in models.values()]
-    return table.assign(context=[model.context for model in models.values()])
+    about = [(model.n_parameters, model.context) for model in models.values()]
+    return table.join(pd.DataFrame(about, columns=["parameters", "context"]))
 
 
 def sentence_role(facts: Facts) -> str:
@@ -148,8 +141,8 @@ def sentence_role(facts: Facts) -> str:
 
 
 def eight_inputs(fact: Facts, examples: pd.DataFrame, everything: Facts, seed: int = 0):
-    """Table 1: facts after no, correct, incorrect and unknown examples, prompted and zero-prompt: a
-    frame of ``prompts``. ``examples``: four correct ones; ``everything``: see ``replaced``."""
+    """Table 1's inputs, a frame of ``prompts``: facts after no, correct, incorrect and unknown
+    examples, prompted and zero-prompt. ``examples``: four correct ones."""
     role, kinds = sentence_role(fact), {"correct": examples}
     for kind in ("incorrect", "unknown"):
         kinds[kind] = replaced(examples, kind, range(1, 5), everything, seed)
@@ -165,8 +158,7 @@ def eight_inputs(fact: Facts, examples: pd.DataFrame, everything: Facts, seed: i
 
 
 def sequence(examples: pd.DataFrame, context: str) -> pd.DataFrame:
-    """One prompt per example: all pairs before it, then its subject. Together they are one forward
-    pass over the sequence, with the probability of every object after the pairs that precede it."""
+    """One prompt per example: all pairs before it, then its subject. Together they are one pass."""
     rows = []
     for (relation, seed), shots in examples.groupby(["relation", "seed"], sort=False):
         pairs = list(zip(shots["subject"], shots["object"], strict=True))
@@ -181,8 +173,7 @@ def sequences(
     examples: pd.DataFrame, everything: Facts, n_replaced: int, star: int, seed: int = 0
 ) -> dict[str, pd.DataFrame]:
     """Context -> the examples of figure 4: "correct", and with ``n_replaced`` of them replaced
-    (``CONTEXTS``). ``star``: a position that is not replaced if they are spread, nor the one before
-    it."""
+    (``CONTEXTS``). ``star``: see ``positions``."""
     n, found = int(examples["position"].max()), {"correct": examples}
     for context, (kind, spread) in CONTEXTS.items():
         where = positions(n, n_replaced, spread, star, seed if spread else 0)
@@ -206,12 +197,9 @@ def positions(n: int, count: int, spread: bool, free=None, seed: int = 0) -> lis
 def replaced(
     examples: pd.DataFrame, kind: str, where: Iterable[int], facts: Facts, seed: int = 0
 ) -> pd.DataFrame:
-    """The examples with those at the positions ``where`` replaced.
-
-    kind      "incorrect": the subject stays and gets an object that is wrong for it; "unknown": an
-              invented subject with any object (numbers: from their whole range)
-    facts     all facts of the relation, whose objects are sampled
-    """
+    """The examples with those at the positions ``where`` replaced. ``kind`` "incorrect": the
+    subject stays and gets an object that is wrong for it; "unknown": an invented subject with any
+    object (numbers: from their whole range). ``facts``: all of the relation."""
     if kind not in ("incorrect", "unknown"):
         raise unknown("kind of example", kind, ["incorrect", "unknown"])
     frame, where = examples.reset_index(drop=True), set(where)
@@ -226,13 +214,11 @@ def replaced(
         if kind == "incorrect":
             objects = [o for o in space if (subject, o) not in right]
         if not objects:
-            said = f"every object of {relation} is right for it, so none is incorrect"
-            raise ProbeError(f"{subject}: {said}")
+            raise ProbeError(f"{subject}: every object of {relation} is right, none incorrect")
         draw = rng(seed, kind, relation, int(row["seed"]), int(row["position"]))
         new = objects[draw.integers(len(objects))]
         subject = subject if kind == "incorrect" else names.pop()
-        changed = [subject, new, f"{relation}:{subject}:{new}"]
-        frame.loc[i, ["subject", "object", "fact"]] = changed
+        frame.loc[i, ["subject", "object", "fact"]] = [subject, new, f"{relation}:{subject}:{new}"]
     return frame.assign(kind=np.where(frame["position"].isin(where), kind, frame["kind"]))
 
 
@@ -269,9 +255,9 @@ def used_templates(facts: Facts) -> pd.DataFrame:
 
 def five_ways(facts: Facts, examples: pd.DataFrame) -> pd.DataFrame:
     """All inputs of section 4.1, a frame of ``prompts`` with ``method`` (``METHODS``): ZP-LKE after
-    every draw of examples, human (HGP) and mined (MMP) prompts and plain sentences alone, and HGP
-    after the first draw of the same examples. ``generated``: whether the response test uses it
-    (ZP-LKE after the first draw, few-shot HGP with its first prompt, all others)."""
+    every draw of examples, HGP after the first one, and human (HGP), mined (MMP) and plain
+    sentences alone. ``generated``: whether the response test uses it (ZP-LKE after the first draw,
+    few-shot HGP with its first prompt, all others)."""
     inputs, used = [many_shots(facts, examples)], used_templates(facts)
     for role in PROMPTED:
         if relations := sorted(set(used.loc[used["role"] == role, "relation"])):
@@ -287,8 +273,8 @@ def five_ways(facts: Facts, examples: pd.DataFrame) -> pd.DataFrame:
 
 
 def separated(facts: Facts, examples: pd.DataFrame) -> pd.DataFrame:
-    """Inputs of figure 6, a frame of ``prompts`` with ``between``: the same examples with a blank,
-    or with the words of a human (HGP) or mined (MMP) prompt, between subject and object."""
+    """Inputs of figure 6, a frame of ``prompts``: the same examples with a blank, or with the words
+    of a human (HGP) or mined (MMP) prompt, ``between`` subject and object."""
     inputs = pd.concat([many_shots(facts, examples, role=role) for role in ("zp", "hgp", "mmp")])
     inputs = inputs[inputs["template"] <= TEMPLATES]
     used = used_templates(facts)

@@ -13,7 +13,6 @@ from probelib.course.checks import NotYet
 from probelib.grapheval import Answer
 
 RIGHT = [
-    (lab5.read_answer, lambda text: int(lab5._words(text))),
     (lab5.blind, lambda a, t, asked: np.array(lab5.blind.right(a, t, asked), dtype=float)),
     (lab6.kendall, lambda x, y: scipy.stats.kendalltau(x, y).statistic),
     (lab6.pearson, lambda x, y: np.corrcoef(x, y)[0, 1]),
@@ -51,16 +50,21 @@ def stacked_badly(table):
 
 EXPLAINED = [
     (lab8.both_ways, lambda pairs: pairs, "a DataFrame with the columns"),
-    (lab8.both_ways, lambda pairs: frame([("capital_of", *p) for p in pairs]), "3 of 6 rows"),
+    (lab8.both_ways, lambda pairs: frame([("capital_of", *p) for p in pairs]), "two rows per pair"),
+    (
+        lab8.both_ways,
+        lambda pairs: frame([("capital_of", *p[::-1]) for p in pairs]),
+        "'Ghana', 'Accra'",
+    ),
     (lab8.templates, questions("Where is [X]?", "Where is [X]?"), "two different questions"),
-    (lab8.templates, questions("Is [X] in [Y]?", "Where is [X]?"), "must not name its answer"),
-    (lab8.project, mine(table(object="Mars")), "nothing to choose from"),
+    (lab8.templates, questions("Is [X] in [Y]?", "Where is [X]?"), "no [Y]"),
+    (lab8.project, mine(table(object="Mars")), "3 different answers"),
     (lab8.project, mine(pd.concat([table(), table(object="Mars")[1:2]])), "two right answers"),
     (lab2.fool, lambda: (np.zeros(2), np.zeros((7, 2)), np.zeros((5, 2))), "0 / 0"),
     (lab1.answer_logprobs, lambda p, n, ids: [p[n + len(ids), t] for t in ids], "n_prompt - 1"),
-    (lab2.anchors, stacked_badly, "f has the shape (2,) and the type object"),
+    (lab2.anchors, stacked_badly, "stacks the arrays of a column"),
     (lab5.outcome, lambda answer, true: answer, "gives Answer.TRUE, but Outcome."),
-    (lab7.absmax, lambda w, b: (lab7._absmax(w, b)[0], np.ones((len(w), 1))), "the shape (2, 1)"),
+    (lab7.absmax, lambda w, b: (lab7._absmax(w, b)[0], np.ones((len(w), 1))), "one number per row"),
 ]
 
 

@@ -82,5 +82,5 @@ def synthetic(
         make_table("entities", {"entity": keys[0], "label": names("Entity ", n_entities)}),
         make_table("relations", {"relation": keys[1], "label": names("relation", n_relations)}),
         make_table("types", {"entity": np.tile(np.arange(n_entities), 2), "type": types}),
-        {"source": f"synthetic:{seed}", "counts": {"triples": n_triples}, "examples": []},
+        {"source": f"synthetic:{seed}", "counts": {"triples": n_triples}},
     )

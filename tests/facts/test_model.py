@@ -6,8 +6,9 @@ import pytest
 
 from probelib import facts, prompts
 from probelib.errors import ProbeError
-from probelib.facts import check, shipped
+from probelib.facts import shipped
 from probelib.facts.model import draw_distractors, sample
+from tests.facts.test_atlas import wrong_distractors
 
 YAML = """relation: P36
 name: capital
@@ -94,22 +95,6 @@ def test_a_broken_atlas_is_refused(folder, file, old, new, says):
         shipped.read_atlas(folder)
 
 
-def test_problems_are_named(folder):
-    """Dates, texts and types that a reader of the atlas would stumble over."""
-    (folder / "P36.tsv").write_text(tabs(TSV).replace("1949", "194x").replace("Rome", "Malta"))
-    text = YAML.replace('of [X] is"', 'of [X] is [Y]"').replace("functional: true", "functional: 1")
-    (folder / "P36.yaml").write_text(text.replace("capital of [X]?", "capital of [X]"))
-    found = "\n".join(check.problems(shipped.read_atlas(folder)))
-    for said in (
-        "P36:Germany:Bonn: a date that is none",
-        "'What is the capital of [X]': a question?",
-        "'The capital of [X] is [Y]': a cloze?",
-        "P36: 2 question templates instead of 7",
-        "P36: 1 objects are no city, e.g. Malta",
-    ):
-        assert said in found
-
-
 def test_draws_do_not_depend_on_order_or_on_other_facts(folder):
     atlas = facts.current(shipped.read_atlas(folder))
     turned = facts.keep(atlas, atlas.facts["fact"] != "")
@@ -122,19 +107,11 @@ def test_draws_do_not_depend_on_order_or_on_other_facts(folder):
     assert alone["object"].tolist() == together["object"].tolist()
 
 
-def test_the_shipped_atlas_is_sound():
-    atlas = facts.atlas()
-    assert check.problems(atlas) == []
-    table = check.counts(atlas)
-    assert (table["objects"] >= 100).sum() >= 12 and table["former"].sum() >= 150
-    assert table["object_in_subject"].sum() <= 0.03 * len(atlas.facts)
-
-
 def test_the_panel_is_what_all_papers_score():
     panel = facts.load()
     sizes = panel.facts.groupby("relation").size()
     assert len(sizes) == 40 and len(panel.facts) == 480
-    assert check.wrong_distractors(panel, facts.atlas()) == 0
+    assert wrong_distractors(panel, facts.atlas()) == 0
     assert panel.distractors.groupby("fact").size().min() >= 4
     few = facts.load(n_facts=3)
     assert few.facts.groupby("relation").size().eq(3).all()
@@ -170,7 +147,7 @@ def test_nothing_is_dropped_in_silence():
     with pytest.raises(ProbeError, match="did you mean P36:France:Paris"):
         facts.pick(facts.atlas(), ["P36:Frence:Paris"])
     for load in (facts.load, facts.everything, facts.multiple_choice):
-        with pytest.raises(ProbeError, match=r"^folder='mine.csv': the atlas is shipped and"):
+        with pytest.raises(ProbeError, match="^data=atlas, folder=mine.csv: atlas takes no folder"):
             load("atlas", "mine.csv")
 
 
@@ -186,9 +163,9 @@ def test_a_former_answer_of_own_data_is_no_distractor(tmp_path):
     mine, known = facts.load("table", path, n_facts="all"), facts.everything("table", path)
     given = mine.distractors.groupby("fact")["object"].agg(set).to_dict()
     assert given["P36:Kazakhstan:Astana"] == {"Tbilisi"} and "Astana" in given["P36:Old:Almaty"]
-    assert check.wrong_distractors(mine, known) == 0
+    assert wrong_distractors(mine, known) == 0
     bad = replace(mine, distractors=mine.distractors.replace("Tbilisi", "Almaty"))
-    assert check.wrong_distractors(bad, known) == 2  # of Kazakhstan, and of Old
+    assert wrong_distractors(bad, known) == 2  # of Kazakhstan, and of Old
 
 
 @pytest.mark.parametrize("data", ["atlas", "fktc", "table"])
@@ -230,18 +207,7 @@ def test_a_fact_without_wrong_options_is_left_out_by_name(tmp_path):
         facts.multiple_choice("table", tmp_path / "mine.csv", n_facts="all")
 
 
-def test_own_relations_get_the_templates_of_the_atlas_or_questions_of_their_statements(tmp_path):
-    table_of(tmp_path, "liege,Ix,Vernius,,", "liege,Caladan,Atreides,,")
-    beside = tmp_path / "mine.templates.csv"
-    beside.write_text("relation,template\nliege,[X] is ruled by [Y].\nliege,[Y] rules [X].\n")
-    with pytest.warns(UserWarning, match="no questions for liege; made from their statements"):
-        made = facts.everything("table", tmp_path / "mine.csv").templates
-    texts = made[made["role"] == "question"]["template"].tolist()
-    assert texts == ["[X] is ruled by what?", "What rules [X]?"]
-    table_of(tmp_path, "p36,France,Paris,,", "p36,Chad,N'Djamena,,")
-    beside.unlink()
-    with pytest.raises(ProbeError, match="relation 'p36' has no templates. Did you mean P36"):
-        facts.load("table", tmp_path / "mine.csv")
+def test_relations_that_the_data_lack_are_substituted(tmp_path):
     atlas = facts.load(n_facts=1, relations=["P17", "P30", "P37"])
     assert facts.substitute_relations(atlas, ["P17", "P36"]) == ["P17", "P30"]
     assert facts.substitute_relations(atlas, ["P19", "P20", "P36", "P47"]) == ["P17", "P30", "P37"]

@@ -40,8 +40,8 @@ IN_PYTHON = [
     (lambda: table("mine.csv"), "mine.csv: no such file in /..."),
     (lambda: table("notes.txt"), "notes.txt: a table is a .csv, .tsv, .parquet, .jsonl or .json file"),
     (lambda: table("country.csv"),
-     "country.csv:1: the columns are ['country', 'capital']; ... columns=relation:=P36 (a text after = is the same in "
-     "every row),subject:NAME,object:NAME"),
+     "country.csv:1: the columns are ['country', 'capital']; needed: ... columns=subject:HEAD,relation:=P36,object:TAIL "
+     "(a text after = is the same in every row)"),
     (lambda: facts.pick(facts.atlas(), "P36:France:Paris"),
      "ids: 'P36:France:Paris' is given; a list of texts is needed: ['P36:France:Paris']"),
     (lambda: explore.look(explore.load_pool(), SMALLEST, "P36:France:Paris", Path("runs")),
@@ -49,7 +49,7 @@ IN_PYTHON = [
     (lambda: monitor.score([SMALLEST], ["P36:France:Paris"], Path("runs")),
      "facts: pass what `facts.load` returns, not a list"),
     (lambda: facts.load("fktc", "folder"),
-     "folder: no file {relation}-subclass*.json there; found: none"),
+     "folder: no file *-subclass*.json there; found: none"),
     (lambda: beyond.score([SMALLEST], None, Path(), measures=["ZP choise"]),
      "unknown measure 'ZP choise'; did you mean ZP choice or ZP response? Known: ..."),
 ]  # fmt: skip
@@ -78,7 +78,7 @@ ON_THE_COMMAND_LINE = [
     ((*SEC5, "--set", "n_facts", "3"), "--set 'n_facts': NAME=VALUE is expected, as in --set n_facts=50."),
     ((*SEC5, "--set", f"models={SMALLEST}"),
      f"--set models={SMALLEST}, monitor/sec5_results: '{SMALLEST}' is of type str, the notebook takes list. A list is written "
-     f"[{SMALLEST}]."),
+     "[a, b]; ..."),
     ((*SEC5, "--set", "folder=columns.csv"),
      "folder=... the data are the atlas, which is shipped and takes no folder; "
      "name the data in this folder: --set data=table ..."),
@@ -88,7 +88,7 @@ ON_THE_COMMAND_LINE = [
     ((*SEC5, "--models", SMALLEST, "atlas-neox-0.6m"),
      "'atlas-neox-0.6m' is unexpected. ... models are separated by commas (--models A,B) ..."),
     ((*SEC5, "--set", "data=capital.csv"),
-     "data='capital.csv' looks like a path: data='table' ..."),
+     "unknown data 'capital.csv'; ... A table is data=table folder=PATH."),
     (("--jobs", "0"), "--jobs is 0; it takes 1 or more."),
     (("--models", ", "), "--models is empty"),
     (("--set", f"n={'[' * 480}{']' * 480}"), ""),  # deeper than Python follows

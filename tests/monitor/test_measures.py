@@ -47,9 +47,6 @@ def answered(**known: str) -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
     return {m: scores.assign(correct=own) for m, own in right.items()}, prompts
 
 
-# ---- formulas
-
-
 def test_two_facts_by_hand():
     rows = table(A, B)
     assert rows["pfd"].tolist() == pytest.approx([0.175, 0.15])
@@ -57,20 +54,8 @@ def test_two_facts_by_hand():
     assert rows["root"].tolist() == pytest.approx([0.3502975, 0.2565801], abs=1e-7)
     assert rows["pbar"].tolist() == pytest.approx([0.8, 0.5])
     assert monitor.monitor(rows) == pytest.approx(0.4668289, abs=1e-7)
-
-
-def test_other_readings_give_other_numbers():
-    rows = table(A, B)
-    assert monitor.monitor(rows, average_first=True) == pytest.approx(0.4667177, abs=1e-7)
-    assert (rows["root"] / rows["pbar"]).mean() == pytest.approx(0.4755160, abs=1e-7)  # not MONITOR
-    product = rows["root"].sum() / (0.9 * 0.7 + 0.5)
-    assert product == pytest.approx(0.5370598, abs=1e-7)  # a product of tokens: not MONITOR
-
-
-def test_the_papers_alphas_differ_by_a_constant():
-    printed = monitor.monitor(table(A, B, alphas=(0.33, 0.33, 0.33)))
+    printed = monitor.monitor(table(A, B, alphas=(0.33, 0.33, 0.33)))  # the paper's alphas
     assert printed == pytest.approx(0.4644889, abs=1e-7)
-    assert printed / monitor.monitor(table(A, B)) == pytest.approx(np.sqrt(0.99))
 
 
 @pytest.mark.parametrize(
@@ -79,6 +64,7 @@ def test_the_papers_alphas_differ_by_a_constant():
         (0.9117, 0.5245, 0.0145, 0.3872, 0.8972, 0.7227),  # figure 3
         (0.761, 0.527, 0.411, 0.234, 0.350, 0.3862),  # table 7, BLOOMZ-3b
         (0.928, 0.849, 0.622, 0.079, 0.306, 0.2191),  # table 7, Vicuna-7b
+        (0.2, 0.9, 0.9, 0.7, 0.7, 3.5),  # ours: foreign anchors above the primary one
     ],
 )
 def test_numbers_printed_in_the_paper(p, f, n, pfd, ird, score):
@@ -87,15 +73,10 @@ def test_numbers_printed_in_the_paper(p, f, n, pfd, ird, score):
     assert monitor.monitor(rows) == pytest.approx(score, abs=1e-4)
 
 
-def test_foreign_anchors_above_the_primary_one_lift_the_score_over_one():
-    assert monitor.monitor(table({"p": [0.2], "f": [[0.9]], "n": [[0.9]]})) == pytest.approx(3.5)
-
-
-@pytest.mark.parametrize("average_first", [False, True])
-def test_a_fact_without_distractors_has_no_score(average_first):
+def test_a_fact_without_distractors_has_no_score():
     lonely = {"p": [0.5], "f": [[0.4]], "n": np.empty((0, 1))}
     rows = table(A, B, lonely)
-    assert np.isnan(rows["ird"][2]) and np.isnan(monitor.monitor(rows, average_first))
+    assert np.isnan(rows["ird"][2]) and np.isnan(monitor.monitor(rows))
     row = monitor.per_relation(rows).iloc[0]  # left out, and counted
     assert row["MONITOR"] == pytest.approx(0.4668289, abs=1e-7)
     assert row["no_distractor"] == 1 and row["n"] == 3
@@ -125,9 +106,6 @@ def test_invariants(facts, random):
     assert table(*wider)["pfd"].to_numpy() == pytest.approx(rows["pfd"] * shares)
 
 
-# ---- anchors and runs
-
-
 def test_anchors_take_frame_one_after_contexts_and_all_frames_without():
     rows = [
         ("a", 1, "negative2", [0.5, 0.3], False),
@@ -141,16 +119,16 @@ def test_anchors_take_frame_one_after_contexts_and_all_frames_without():
     anchors = monitor.anchors(scores, prompts).iloc[0]
     for name in "pfn":
         assert anchors[name] == pytest.approx(np.array(A[name]), abs=1e-6)
-    measured = monitor.measure_facts(scores, prompts)
-    assert measured["anchored"].tolist() == [True]
-    assert measured["acc"].tolist() == [pytest.approx(1 / 3)]
+    measured = monitor.measure_facts(scores, prompts).iloc[0]
+    assert measured["anchored"] and measured["acc"] == pytest.approx(1 / 3)
 
 
 def test_the_grid_has_every_frame_after_every_distractor():
+    """2 frames, 2 distractors: R M = 4, R (M + 1) = 6, R + 1 + M = 5."""
     contexts = ("none", "positive", "negative1", "negative2")
     right = {"none": "ab", "positive": "ab", "negative1": "a", "negative2": ""}
     rows = [(f, t, c, [0.5], f in right[c]) for f in "ab" for t in (1, 2) for c in contexts]
-    scores, prompts = scored(rows)
+    scores, prompts = scored([row for row in rows if row[1:3] != (2, "positive")])
     scores.loc[scores["prompt"].str.endswith("2negative2"), "correct"] = True
     grid = monitor.accuracy(monitor.verdicts(scores, prompts), scores)
     found = grid.set_index(["template", "context"])[["accuracy", "n"]]
@@ -159,15 +137,6 @@ def test_the_grid_has_every_frame_after_every_distractor():
     summary = monitor.summarize(grid).iloc[0]
     assert summary[["avg acc", "max", "min"]].tolist() == [50, 100, 0]
     assert summary["std"] == pytest.approx(np.std([50, 0, 50, 100], ddof=1))
-
-
-def test_which_runs_make_an_accuracy():
-    """2 frames, 2 distractors: R M = 4, R (M + 1) = 6, R + 1 + M = 5."""
-    contexts = {
-        1: ("none", "positive", "negative1", "negative2"),
-        2: ("none", "negative1", "negative2"),
-    }
-    scores, prompts = scored([("a", t, c, [0.5], True) for t, cs in contexts.items() for c in cs])
     sizes = {runs: monitor.verdicts(scores, prompts, runs).shape[1] for runs in monitor.GRID}
     some = {"none": 2, "base": 1, "positive": 1, "negative": 2}
     assert sizes == {"grid": 4, "none+neg": 6, "released13": 5} | some
@@ -180,7 +149,8 @@ def test_a_missing_distractor_is_not_a_wrong_answer_and_the_denominator_may_be_o
     assert grid.loc["b"].isna().tolist() == [False, True]
     found = monitor.accuracy(grid, scores)[["accuracy", "n"]].values.tolist()
     assert found == [[100, 2], [0, 1]]
-    assert monitor.accuracy(grid, scores, ["b"])[["accuracy", "n"]].values.tolist() == [[100, 1]]
+    only = monitor.accuracy(grid.loc[["b"]], scores)[["accuracy", "n"]]
+    assert only.values.tolist() == [[100, 1]]
 
 
 def test_what_cannot_be_measured_is_refused():
@@ -191,9 +161,6 @@ def test_what_cannot_be_measured_is_refused():
         monitor.verdicts(scores, prompts, "gird")
     with pytest.raises(ProbeError, match="y has scores of other facts of P1"):
         monitor.resample({"x": table(A, B), "y": table(A)}, times=2)
-
-
-# ---- several models, intervals
 
 
 def own(rows: pd.DataFrame, times: int = 50) -> tuple[pd.DataFrame, dict]:
@@ -208,12 +175,9 @@ def test_nothing_anchored_is_nan_and_never_zero():
     relation = relations.iloc[0]
     assert np.isnan(relation["MONITOR"]) and relation["coverage"] == 0 and relation["n"] == 2
     assert np.isnan(total["MONITOR"]) and np.isnan(total["MONITOR low"]) and total["silent"] == 1
-
-
-def test_a_silent_relation_is_left_out_and_counted():
     silent = table(B).assign(relation="P2", fact="P2:x:y", anchored=False)
     _, total = own(pd.concat([table(A, B), silent], ignore_index=True))
-    assert total["MONITOR"] == pytest.approx(0.4668289, abs=1e-7)
+    assert total["MONITOR"] == pytest.approx(0.4668289, abs=1e-7)  # left out, and counted
     assert total["silent"] == 1 and total["coverage"] == pytest.approx(2 / 3)
 
 
@@ -227,7 +191,7 @@ def test_one_fact_shows_no_spread():
 
 def test_resampling_draws_the_same_facts_for_all_models():
     rows = table(A, B, B, A)
-    values = {(1, "negative1"): [1.0, 0, 0, 1], (2, "negative1"): [1.0, 0, 0, 1]}
+    values = {(t, "negative1"): [1.0, 0, 0, 1] for t in (1, 2)}
     grid = pd.DataFrame(values, index=rows["fact"])
     replicates = monitor.resample({"x": rows, "y": rows}, {"x": grid, "y": 1 - grid}, times=200)
     scores = replicates["MONITOR"]
@@ -246,8 +210,6 @@ def test_a_draw_without_an_anchored_fact_is_made_again():
     assert replicates == pytest.approx(rows["root"][0] / rows["pbar"][0])
     nobody = monitor.resample({"x": rows.assign(anchored=False)}, times=5)["MONITOR"]
     assert np.isnan(nobody).all()
-    nothing = table(A).iloc[:0]
-    assert monitor.resample({"x": nothing, "y": nothing}, times=7)["MONITOR"].shape == (7, 2, 0)
 
 
 def test_models_are_compared_on_the_facts_that_all_of_them_anchor():
@@ -262,11 +224,7 @@ def test_models_are_compared_on_the_facts_that_all_of_them_anchor():
     nobody, _ = answered(x="", y="")
     without = monitor.measure(nobody, prompts)
     assert monitor.measure_common(without, nobody, prompts) is without
-
-
-def test_a_difference_is_paired():
-    """By hand: the replicates of x and y differ by 0.1 or 0.2, however far each of them spreads."""
-    measured = monitor.measure(*answered(x="ab", y="b"))
+    # a difference is paired: x and y differ by 0.1 or 0.2, however far each of them spreads
     replicates = np.array([[[0.2], [0.3]], [[0.6], [0.8]]])  # [times, models, relations]
     measured = replace(measured, replicates={"MONITOR": replicates})
     found = monitor.margin(measured, "x", "y", "P1")
@@ -289,17 +247,12 @@ def test_fewer_frames_by_hand():
     assert every["change"].tolist() == [0, 0] and every["other frames"].isna().all()
 
 
-# ---- forms of the prompt, spread
-
-
 def test_fact_checking():
-    contexts = ("true", "false1", "false2", "false3")
     prompts = pd.DataFrame({"prompt": list("0123"), "fact": "f", "relation": "P1", "template": 1})
-    logprobs = [(-1, -2), (-1, -2), (-3, -2), (-2, -2)]  # the last one: a tie is no verdict
-    wide = pd.DataFrame(logprobs, index=list("0123"), columns=["True", "False"])
-    scores = wide.rename_axis("prompt").reset_index()
-    scores = scores.melt("prompt", var_name="candidate", value_name="logprob")
-    found = monitor.checking(scores, prompts.assign(context=contexts))
+    prompts["context"] = ["true", "false1", "false2", "false3"]
+    scores = prompts.merge(pd.DataFrame({"candidate": ["True", "False"]}), "cross")
+    scores["logprob"] = [-1, -2, -1, -2, -3, -2, -2, -2]  # the last one: a tie is no verdict
+    found = monitor.checking(scores, prompts)
     assert found["kind"].tolist() == ["FC-pos"] + ["FC-neg"] * 3
     assert found["correct"].tolist() == [True, False, True, False]
 
@@ -318,8 +271,6 @@ def test_paraphrases_are_chosen_and_compared_on_different_facts():
     noise = [judged(rng.integers(0, 2, (40, 7))) for _ in range(50)]
     chance = pd.concat([monitor.spread_of_paraphrases(own) for own in noise])
     assert abs(chance["value"].mean()) < 5 and (chance["low"] > 0).mean() < 0.1
-    plain = [np.ptp(own.groupby("template")["correct"].mean()) for own in noise]
-    assert np.mean(plain) > 20  # what the range would say
     ceiling = monitor.spread_of_paraphrases(judged([[1, 1, 1]] * 8)).iloc[0]
     assert ceiling["value"] == 0 and np.isnan(ceiling["low"])
     assert np.isnan(monitor.spread_of_paraphrases(judged([[1, 0]])).iloc[0]["value"])

@@ -31,7 +31,7 @@ TEXTS = {
                   "claims": {"up": {"claim": "It rises.", "statistic": "slope"}}},
 }  # fmt: skip
 FIGURES = paths.ROOT / "figures"
-PAGES = sorted([*FIGURES.glob("*/*.md"), *FIGURES.glob("*/*/*.md")])
+PAGES = sorted(p for name in ("atlas", "real", "study") for p in (FIGURES / name).rglob("*.md"))
 OTHER = SimpleNamespace(notebook="p/other", title="other", makes=["p/table2"])
 
 
@@ -201,6 +201,8 @@ def test_every_notebook_of_the_plan_has_a_committed_page():
     names = {str(p.relative_to(FIGURES)) for p in PAGES if p.is_relative_to(FIGURES / "atlas")}
     steps = plan.steps_of(plan.read(), "atlas")
     assert names == {"atlas/claims.md", *(f"atlas/{step.notebook}.md" for step in steps)}
+    index = (FIGURES / "README.md").read_text(encoding="utf-8")  # written by hand
+    assert all(f"[{step.title}](atlas/{step.notebook}.md)" in index for step in steps)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)

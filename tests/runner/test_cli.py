@@ -366,8 +366,6 @@ def test_models_replace_all_others(tmp_path, monkeypatch):
     [
         (["data=table", "columns=subject:s,relation:=P36"], "table?subject:s,relation:=P36"),
         (["columns={subject: s, relation: prop}"], "table?subject:s,relation:prop"),
-        (["data=hub:me/capitals", "columns=subject:s"], "hub:me/capitals?subject:s"),
-        (["data=hub:akariasai/PopQA"], "hub:akariasai/PopQA"),
         (["graph=mine.ttl"], "{}/mine.ttl"),
         (["graph=atlas"], "atlas"),
     ],
@@ -474,6 +472,25 @@ def test_the_shell_script(tmp_path):
     shutil.copy(ROOT / "run_all.sh", copy)
     done = subprocess.run([copy, "--list"], cwd="/", capture_output=True, text=True)
     assert done.returncode == 2 and f"{copy.parent} has a colon" in done.stderr
+
+
+def test_jupyterlab_opens_copies(tmp_path):
+    """Made once, so that what is changed there stays."""
+    for _ in range(2):
+        done = run_script("lab", "--version", env={"PROBELIB_OUT": str(tmp_path)})
+        assert done.returncode == 0, done.stderr
+        copy = tmp_path / "runs/lab/notebooks/00_tour.ipynb"
+        assert copy.read_text() in ("mine", (ROOT / "notebooks/00_tour.ipynb").read_text())
+        assert (copy.parent / "../figures/atlas/claims.md").exists()
+        copy.write_text("mine")
+    assert copy.read_text() == "mine" and not copy.is_symlink()
+
+
+def test_a_missing_library_is_one_line():
+    code = "import sys; sys.modules['yaml'] = None; import probelib.runner.__main__"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.startswith("yaml is not installed for ")
+    assert "./run_all.sh" in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_what_is_imported_is_declared():

@@ -254,16 +254,25 @@ def test_a_typed_value_is_text_unless_json_has_such_a_number(typed, types, value
     assert found == value and type(found) is type(value)
 
 
+def test_a_mapping_that_merged_another_is_merged():
+    """Its own values win over those it merged; a key that is written twice is refused."""
+    text = "a: &a {x: 1, y: 2}\nb: &b {<<: *a, x: 3}\nc: {<<: *b, z: 4}\nd: {<<: [*a, *b]}"
+    read = parameters.read_yaml(text)
+    assert read["b"] == {"x": 3, "y": 2} and read["c"] == {"x": 3, "y": 2, "z": 4}
+    with pytest.raises(parameters.yaml_errors(), match="duplicate key 'y'"):
+        parameters.read_yaml("a: &a {x: 1}\nb: {<<: *a, y: 1, y: 2}")
+
+
 @pytest.mark.parametrize(
     ("value", "allowed", "message"),
     [
         ("010", {int}, "'010' is of type str, the notebook takes int"),
-        (None, {int}, "null is null"),
-        ("True", {int}, "small letters"),
+        (None, {int}, "None is of type NoneType"),
+        ("True", {int}, "null, true, false in small letters"),
         (True, {int}, "True is of type bool"),
         (1.0, {int}, "1.0 is of type float"),
         (object(), set(), "is of type object"),
-        ("P19,P101", {list, NONE}, r"takes None or list. A list is written \[P19,P101\]"),
+        ("P19,P101", {list, NONE}, r"takes None or list. A list is written \[a, b\]"),
     ],
 )
 def test_a_value_of_the_wrong_type(changed, value, allowed, message):

@@ -39,7 +39,7 @@ WRONG = [  # values, what the command line sets, the error
     ({"data": "fktcc", "folder": "x"}, ["data"], "unknown data 'fktcc'; did you mean fktc"),
     ({"data": "table", "folder": "x.csv"}, ["data", "folder"], "x.csv: no such file"),
     ({"n_facts": 0}, ["n_facts"], "n_facts is 0"),
-    ({"data": "table"}, ["data"], "needs folder="),
+    ({"data": "table"}, ["data"], "takes folder="),
     (PAIR, ["tuned"], "atlas-neox-2.4m is not among the models (atlas-llama-0.6m)"),
     ({"graph": "dbpedia.ttl"}, ["graph"], "no graph 'dbpedia.ttl'"),
 ]

@@ -57,21 +57,17 @@ def test_every_file_that_a_value_names_is_an_input(own, values, file):
     assert before != uptodate.outside(values, own / "notebooks")
 
 
-@pytest.mark.parametrize(
-    "name", ["owner/name", "owner/name@main", "owner/name@chat", "hub:owner/name"]
-)
+@pytest.mark.parametrize("name", ["owner/name", "owner/name@main", "owner/name@chat"])
 def test_an_id_is_an_input_by_its_commit(tmp_path, monkeypatch, name):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    kind = "datasets" if name.startswith("hub:") else "models"
-    ref = tmp_path / f"{kind}--owner--name" / "refs" / "main"
+    ref = tmp_path / "models--owner--name" / "refs" / "main"
     ref.parent.mkdir(parents=True)
     found = []
     for commit in ("0" * 40, "1" * 40):
         ref.write_text(commit)
         uptodate._commit.cache_clear()
-        values = {"data": name} if kind == "datasets" else {"tuned": [f"{name}=owner/name"]}
-        found.append(uptodate.outside(values, tmp_path))
+        found.append(uptodate.outside({"tuned": [f"{name}=owner/name"]}, tmp_path))
     assert commit in found[1].values() and found[0] != found[1]
     assert uptodate.outside({"title": "owner/name"}, tmp_path) == {}
 

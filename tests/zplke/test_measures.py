@@ -21,48 +21,42 @@ def scored(*logprobs, n_tokens=None, fact: str = "f") -> pd.DataFrame:
     return pd.DataFrame(about | {"n_tokens": n_tokens or [1] * n})
 
 
-# ---- multiple choice
-
-
 def test_three_options_by_hand():
     rows = scored(-1.5, -2.0, -1.7, n_tokens=[2, 1, 3])
     one = choices(rows, GOLD).iloc[0]
-    assert one["correct"] and one["predicted"] == "o0" and one["position"] == 0
-    assert one["n_options"] == 3
+    assert one["correct"] and one["predicted"] == "o0" and one["n_options"] == 3
     assert one["q_gold"] == one["confidence"] == pytest.approx(0.41233, abs=1e-5)
-    others = [choices(rows, {"f": option})["q_gold"][0] for option in ("o1", "o2")]
-    assert others == pytest.approx([0.25009, 0.33758], abs=1e-5)
+    assert choices(rows, {"f": "o1"})["q_gold"][0] == pytest.approx(0.25009, abs=1e-5)
     assert choices(rows, GOLD, per_token=True)["predicted"][0] == "o2"
 
 
 def test_log_space_holds_where_probabilities_underflow():
+    """In the released code only the best option is left above 0: right if it is the right one, and
+    wrong, but valid, if the right one is 0."""
     rows = scored(-800, -801, -900)
     one = choices(rows, GOLD).iloc[0]
     assert one["correct"] and one["q_gold"] == pytest.approx(0.731059, abs=1e-6)
     assert choices(rows, {"f": "o2"})["q_gold"][0] == pytest.approx(2.7e-44, rel=0.02)
     released = choices(rows, GOLD, variant="released").iloc[0]  # every probability is 0
     assert not released["correct"] and not released["valid"]
-
-
-def test_a_probability_of_zero_is_a_value():
-    """In the released code only the best option is left above 0: right if it is the right one, and
-    wrong, but valid, if the right one is 0."""
-    half = scored(-700, -800, -900)
     for gold, right in (("o0", True), ("o1", False)):
-        one = choices(half, {"f": gold}, variant="released").iloc[0]
+        one = choices(scored(-700, -800, -900), {"f": gold}, variant="released").iloc[0]
         assert one["valid"] and one["correct"] == right and one["q_gold"] == right
         assert not one["tie"]
 
 
-def test_a_tie_with_the_right_object_is_wrong_and_counted():
-    rows = pd.concat([scored(-1, -1, -3), scored(-3, -1, -1, fact="g")])
-    rows = choices(rows, GOLD | {"g": "o0"})
-    assert rows["correct"].tolist() == [False, False] and rows["tie"].tolist() == [True, False]
-
-
-def test_a_difference_within_rounding_is_a_tie():
-    near, apart = (choices(scored(-1.0, -1.0 - gap), GOLD).iloc[0] for gap in (9e-6, 2e-5))
-    assert near["tie"] and not near["correct"] and apart["correct"] and not apart["tie"]
+@pytest.mark.parametrize(
+    ("logprobs", "tie", "correct"),
+    [
+        ((-1, -1, -3), True, False),  # with the right object: wrong, and counted
+        ((-3, -1, -1), False, False),
+        ((-1.0, -1.0 - 9e-6), True, False),  # a difference within rounding
+        ((-1.0, -1.0 - 2e-5), False, True),
+    ],
+)
+def test_a_tie_with_the_right_object_is_wrong_and_counted(logprobs, tie, correct):
+    one = choices(scored(*logprobs), GOLD).iloc[0]
+    assert one["tie"] == tie and one["correct"] == correct
 
 
 @pytest.mark.parametrize("bad", [np.nan, -np.inf])
@@ -75,7 +69,6 @@ def test_no_number_is_not_valid_and_not_right(bad):
 
 BAD = [
     (lambda: choices(scored(-1, -2), {"f": "elsewhere"}), "zp|f.*occurs 0 times among the options"),
-    (lambda: choices(scored(-1, -2), {"f": None}), "occurs 0 times"),
     (lambda: choices(scored(-1, -2).assign(candidate="o0"), GOLD), "occurs 2 times"),
     (lambda: choices(scored(-1, -2), GOLD, variant="code"), "unknown variant 'code'.*released"),
     (lambda: measures.response("a", "a", "loose"), "unknown mode 'loose'.*lenient"),
@@ -122,9 +115,6 @@ def test_pmi_subtracts_what_is_probable_after_every_subject():
     assert other_draw["logprob"].isna().all()  # one subject alone tells no prior
 
 
-# ---- the response test
-
-
 @pytest.mark.parametrize(
     ("text", "gold", "strict", "lenient"),
     [
@@ -156,46 +146,36 @@ def test_methods_are_averaged_over_prompts_first():
     assert cells.attrs["models"] == ["m"]
 
 
-# ---- paired changes
-
-
 def test_a_paired_change_by_hand():
     """Agresti and Min, b = 8, c = 1 of 20: -7 / 22 -+ 1.96 sqrt((10 / 22 - (7 / 22)^2) / 22)."""
     before, after = [1] * 8 + [0] * 12, [0] * 8 + [1] + [0] * 11
-    found = measures.change_of_share(before, after)
-    assert (found["value"], found["lost"], found["gained"]) == (-0.35, 8, 1)
     half = 1.959964 * np.sqrt((10 / 22 - (7 / 22) ** 2) / 22)
-    assert (found["low"], found["high"]) == pytest.approx((-7 / 22 - half, -7 / 22 + half))
-    mirror = measures.change_of_share(after, before)
-    assert (mirror["low"], mirror["high"]) == pytest.approx((-found["high"], -found["low"]))
-
-
-@pytest.mark.parametrize("level", [0, 1])
-def test_nothing_is_decided_at_a_floor_or_a_ceiling(level):
-    found = measures.change_of_share([level] * 60, [level] * 60)
-    assert found["low"] < 0 == found["value"] < found["high"] and found["p"] == 1
+    found = measures.change_of_share(before, after)
+    wanted = {"value": -0.35, "low": -7 / 22 - half, "high": -7 / 22 + half, "n": 20}
+    assert found == pytest.approx(wanted)
+    assert measures.change_of_share(after, before)["low"] == pytest.approx(-found["high"])
+    for level in (0, 1):  # nothing is decided at a floor or a ceiling
+        found = measures.change_of_share([level] * 60, [level] * 60)
+        assert found["low"] < 0 == found["value"] < found["high"]
 
 
 def test_each_input_of_table_1_is_held_against_the_correct_examples():
-    """Eight facts: right after four correct examples, wrong after four incorrect ones; the sentence
-    is always right."""
-    contexts = [("cloze", "none", 1), ("cloze", "2 correct", 1)]
-    contexts += [("zp", "1 correct", 1), ("zp", "4 correct", 1), ("zp", "4 incorrect", 0)]
-    rows = [(f"{f}|{r}|{c}", f"f{f}", r, c, ok) for f in range(8) for r, c, ok in contexts]
-    inputs = pd.DataFrame(rows, columns=["prompt", "fact", "role", "context", "ok"])
-    generated = inputs.assign(text=np.where(inputs["ok"] == 1, " 1901.", " 1902."))
+    """Eight facts: wrong after four incorrect examples, right after all other inputs."""
+    contexts = [("cloze", "none"), ("cloze", "2 correct")]
+    contexts += [("zp", "1 correct"), ("zp", "4 correct"), ("zp", "4 incorrect")]
+    rows = [(f"{f}|{r}|{c}", f"f{f}", r, c) for f in range(8) for r, c in contexts]
+    inputs = pd.DataFrame(rows, columns=["prompt", "fact", "role", "context"])
+    wrong = inputs["context"] == "4 incorrect"
+    generated = inputs[["prompt"]].assign(text=np.where(wrong, " 1902.", " 1901."))
     labels = {f"f{f}": "1901" for f in range(8)}
-    answers = measures.answers_of_inputs(inputs, generated[["prompt", "text"]], labels)
-    assert answers["right"].tolist() == (inputs["ok"] == 1).tolist()
+    answers = measures.answers_of_inputs(inputs, generated, labels)
+    assert answers["right"].tolist() == (~wrong).tolist()
     table = measures.right_by_input(answers).set_index(["estimator", "context"])
     assert table["right"].tolist() == [8, 8, 8, 8, 0]
     assert table["change"].tolist() == [0, 0, 0, 0, -1]
     assert table["lost"].tolist() == [0, 0, 0, 0, 1]
     assert table.loc[("zero-prompt", "4 incorrect"), "change high"] < 0
     assert table.loc[("prompted", "none"), "lost high"] > 0.1  # of eight facts
-
-
-# ---- curves, confidence, sequences
 
 
 def test_n95_by_hand():
@@ -205,11 +185,9 @@ def test_n95_by_hand():
     assert np.isnan(measures.n95(pd.Series({1: 0.0, 50: 0.0})))  # knows nothing: no number
 
 
-CONFIDENT = {"fact": list("abcd"), "confidence": [0.9, 0.8, 0.6, 0.3], "correct": [1, 1, 0, 1]}
-
-
 def test_accuracy_at_a_confidence_by_hand():
-    rows = pd.DataFrame(CONFIDENT)
+    rows = {"fact": list("abcd"), "confidence": [0.9, 0.8, 0.6, 0.3], "correct": [1, 1, 0, 1]}
+    rows = pd.DataFrame(rows)
     table = measures.accuracy_at(rows, [0, 0.5, 0.85, 0.95])
     assert table["accuracy"].tolist()[:3] == pytest.approx([0.75, 2 / 3, 1])
     assert table["kept"].tolist() == [4, 3, 1, 0] and table["share"].tolist() == [1, 0.75, 0.25, 0]
@@ -218,34 +196,28 @@ def test_accuracy_at_a_confidence_by_hand():
     pd.testing.assert_frame_equal(draws, table.head(2))
 
 
-def test_positions_are_classified_by_their_predecessors():
-    right = "correct"
-    kinds = {right: [right] * 4, "incorrect": [right, "incorrect", right, right]}
-    place = pd.DataFrame({"seed": 0, "position": [1, 2, 3, 4]})
-    examples = {context: place.assign(kind=kind) for context, kind in kinds.items()}
-    names = [f"sequence|P|{c}|seed 0|{i:03d}" for c in kinds for i in (1, 2, 3, 4)]
-    asked = pd.DataFrame({"prompt": names, "context": np.repeat(list(kinds), 4), "seed": 0})
-    p = [0.1, 0.5, 0.6, 0.8, 0.1, 0.01, 0.2, 0.8]
-    scores = asked[["prompt"]].assign(fact=list("abcdaxcd"), logprob=np.log(p))
-    weak = scores.assign(model="weak", logprob=scores["logprob"] - 1)
-    rows = measures.by_position([weak, scores.assign(model="m")], asked, examples)
-    assert rows["model"].unique().tolist() == ["m", "weak"]  # best first
-    own = rows[(rows["context"] == "incorrect") & (rows["model"] == "m")]
-    assert own["role"].tolist() == ["rest", "replaced", "after", "rest"]
-    assert own["probability"].tolist() == pytest.approx(p[4:]) and not own["known"].any()
-
-
-def test_a_pair_is_known_by_the_other_draws():
-    """a is known in draw 1 by its 0.9 in draw 0, not by its own 0.1; c occurs in one draw only."""
-    draws = {0: ("abc", [0.9, 0.2, 0.9]), 1: ("bad", [0.6, 0.1, 0.9])}
-    rows = [(f"s|{s}|{i + 1}", s, i + 1, f, np.log(p)) for s, (fs, ps) in draws.items()
+def test_positions_are_classified_by_their_predecessors_and_known_by_the_other_draws():
+    """a is known in draw 1 by its 0.9 in draw 0, not by its own 0.1; d occurs in one draw only."""
+    draws = {0: ("abcd", [0.9, 0.2, 0.9, 0.9]), 1: ("bace", [0.6, 0.1, 0.4, 0.3])}
+    draws = {("correct", seed): own for seed, own in draws.items()}
+    draws["incorrect", 0] = ("axcd", [0.9, 0.01, 0.2, 0.8])
+    rows = [(f"s|{c}|{s}|{i + 1}", c, s, i + 1, f, np.log(p)) for (c, s), (fs, ps) in draws.items()
             for i, (f, p) in enumerate(zip(fs, ps, strict=True))]  # fmt: skip
-    rows = pd.DataFrame(rows, columns=["prompt", "seed", "position", "fact", "logprob"])
-    asked = rows[["prompt", "seed"]].assign(context="correct")
-    examples = {"correct": rows[["seed", "position"]].assign(kind="correct")}
-    scores = rows[["prompt", "fact", "logprob"]].assign(model="m")
-    known = measures.by_position([scores], asked, examples).set_index(["seed", "fact"])["known"]
-    assert known[known].index.tolist() == [(0, "b"), (1, "a")]
+    columns = ["prompt", "context", "seed", "position", "fact", "logprob"]
+    rows = pd.DataFrame(rows, columns=columns)
+    kind = np.where(rows["fact"] == "x", "incorrect", "correct")
+    examples = rows[["context", "seed", "position"]].assign(kind=kind).groupby("context")
+    examples = {context: own.drop(columns="context") for context, own in examples}
+    scores = rows[["prompt", "fact", "logprob"]]
+    weak = scores.assign(model="weak", logprob=scores["logprob"] - 1)
+    found = measures.by_position([weak, scores.assign(model="m")], rows[columns[:3]], examples)
+    assert found["model"].unique().tolist() == ["m", "weak"]  # best first
+    own = found[found["model"] == "m"]
+    wrong = own[own["context"] == "incorrect"]
+    assert wrong["role"].tolist() == ["rest", "replaced", "after", "rest"]
+    assert wrong["probability"].tolist() == pytest.approx([0.9, 0.01, 0.2, 0.8])
+    known = own[own["known"] & (own["context"] == "correct")]
+    assert known[["seed", "fact"]].values.tolist() == [[0, "b"], [1, "a"], [1, "c"]]
 
 
 def sequence(context: str, values, known: bool = True) -> pd.DataFrame:
@@ -274,9 +246,6 @@ def test_effects_are_counted_over_known_pairs_after_the_first_replaced_one():
     assert weak["n"].eq(0).all() and weak["change"].isna().all()  # nothing known, nothing to lose
 
 
-# ---- section 4.2
-
-
 def test_subsumption_by_hand():
     """Known are 1-4 and 2-6 of ten facts."""
     facts = pd.DataFrame({"fact": range(1, 11), "relation": "P1"})
@@ -284,7 +253,7 @@ def test_subsumption_by_hand():
         facts.assign(correct=facts["fact"].isin(k)) for k in ([1, 2, 3, 4], range(2, 7))
     )
     one = measures.subsumption(small, large).iloc[0]
-    assert one[["eta", "reversed", "jaccard", "expected"]].tolist() == [0.75, 0.6, 0.5, 0.5]
+    assert one[["eta", "reversed", "expected"]].tolist() == [0.75, 0.6, 0.5]
     assert measures.subsumption(small, small)["eta"].tolist() == [1]
     assert np.isnan(measures.subsumption(small.assign(correct=False), large)["eta"].iloc[0])
 
@@ -297,9 +266,9 @@ def test_subsumption_is_averaged_over_relations_that_have_it_in_every_draw():
     table = measures.subsumptions(pd.concat(rows), [("s", "l")])
     assert table["draw"].tolist() == [1, 2] and table["relations"].tolist() == [2, 2]
     first = table.iloc[0]
-    assert first[["eta", "pooled"]].tolist() == pytest.approx([(1 / 2 + 0) / 2, 1 / 3])
+    assert first["eta"] == pytest.approx((1 / 2 + 0) / 2)  # nothing of R is known
     assert first["ceiling"] == pytest.approx((1 / 2 + 1) / 2)  # itself in the other draw
-    assert first["below ceiling"] == pytest.approx(-0.5) and first["of"] == 3  # R: nothing known
+    assert first["below ceiling"] == pytest.approx(-0.5)
     alone = measures.subsumptions(pd.concat(rows[:2]), [("s", "l")]).iloc[0]
     assert np.isnan(alone["ceiling"]) and np.isnan(alone["below ceiling high"])
     assert measures.subsumptions(pd.concat(rows), []).columns.tolist() == measures.SUBSUMED
@@ -317,7 +286,8 @@ def test_the_leaderboard_by_hand():
     board = measures.leaderboard(measured, pd.Series({"1": 16, "2": 3, "3": 99, "4": 0}))
     assert board["model"].tolist() == ["a", "b"]
     assert board["accuracy"].tolist() == pytest.approx([0.5, 1 / 6])
-    assert board["lost"].tolist() == [2, pd.NA] and board["taught 16+"].tolist() == [1, 0.5]
+    assert board["p (Holm)"].isna().tolist() == [False, True]
+    assert board["p (Holm)"][0] == pytest.approx(0.5) and board["taught 16+"].tolist() == [1, 0.5]
     assert "between" not in measures.leaderboard(measured[measured["seed"] == 0])
 
 

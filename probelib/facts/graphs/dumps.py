@@ -17,7 +17,6 @@ from probelib.facts.graphs import graph as kg
 from probelib.facts.graphs.graph import Graph, make_table
 from probelib.facts.text import opened
 
-EXAMPLES = 5  # malformed lines that are quoted
 RESOURCE = re.compile(r"https?://(?:[a-z-]+\.)?dbpedia\.org/resource/")
 CLASS = re.compile(r"https?://(?:dbpedia\.org/ontology|schema\.org)/(.+)")
 DUMMY = re.compile(r"__[0-9]+$")
@@ -36,7 +35,7 @@ def read_dbpedia(
     or ``not between IRIs``; then, filter by filter, triples with a ``broken escape``, an ``empty
     name``, a ``dummy entity``, and each ``duplicate``) and what was kept (``triples``).
     """
-    triples, iris, counts, examples = scan(objects)
+    triples, iris, counts = scan(objects)
     labels = [entity_name(iri) for iri in iris]
     for name, broken in (
         ("broken escape", [label is None for label in labels]),
@@ -53,7 +52,7 @@ def read_dbpedia(
     entity, keys, names = entity.reshape(-1, 2), [iris[i] for i in used], [labels[i] for i in used]
     counts["triples"], places, found = len(triples), {key: i for i, key in enumerate(keys)}, {}
     for path in types:
-        stated, texts, others, _ = scan(path)
+        stated, texts, others = scan(path)
         counts["types: left out"] += others.total()
         for head, predicate, tail in stated.tolist():
             row, kind = places.get(texts[head]), CLASS.match(texts[tail])
@@ -64,9 +63,8 @@ def read_dbpedia(
     pairs = sorted(found, key=lambda pair: pair[0])
     called = [re.split("[/#]", iris[i])[-1] for i in kinds]
     about = {"source": f"dbpedia:{Path(objects).name}", "counts": dict(counts)}
-    about["examples"] = examples
     if not len(triples):
-        raise ProbeError(f"{objects}: no triples; {about['counts']}; {'; '.join(examples)}")
+        raise ProbeError(f"{objects}: no triples; {about['counts']}")
     tables = (
         make_table("triples", {"head": entity[:, 0], "relation": relation, "tail": entity[:, 1]}),
         make_table("entities", {"entity": keys, "label": names}),
@@ -76,42 +74,30 @@ def read_dbpedia(
     return kg.open_graph(kg.write_graph(Graph(*tables, about), folder))
 
 
-def scan(path: str | Path) -> tuple[np.ndarray, list[str], Counter, list[str]]:
+def scan(path: str | Path) -> tuple[np.ndarray, list[str], Counter]:
     """The statements between three IRIs of an N-Triples file: (n, 3) int32 indices into a list of
-    IRIs, that list, counts of everything else, and the first malformed lines with the reason."""
+    IRIs, that list, and counts of everything else."""
     with extra("graphs"):
-        from pyoxigraph import NamedNode
-    codes, places, counts, examples, first = array("i"), {}, Counter(), [], 1
+        from pyoxigraph import NamedNode, RdfFormat, parse
+    codes, places, counts = array("i"), {}, Counter()
     with opened(path) as file:
         while block := b"".join(file.readlines(1 << 20)):
-            statements, malformed = _statements(block, first)
-            counts["malformed"] += len(malformed)
-            examples += malformed[: EXAMPLES - len(examples)]
+            try:
+                statements = list(parse(block, format=RdfFormat.N_TRIPLES))
+            except SyntaxError:  # pyoxigraph does not always resume at the next line
+                statements = []
+                for line in block.split(b"\n"):
+                    try:
+                        statements += parse(line, format=RdfFormat.N_TRIPLES)
+                    except SyntaxError:
+                        counts["malformed"] += 1
             for statement in statements:
                 terms = (statement.subject, statement.predicate, statement.object)
                 if all(type(term) is NamedNode for term in terms):
                     codes.extend(places.setdefault(term.value, len(places)) for term in terms)
                 else:
                     counts["not between IRIs"] += 1
-            first += block.count(b"\n")
-    return np.frombuffer(codes, np.int32).reshape(-1, 3), list(places), +counts, examples
-
-
-def _statements(block: bytes, first: int) -> tuple[list, list[str]]:
-    """The statements of a block of whole lines, and its malformed lines. After an error pyoxigraph
-    does not always resume at the next line, so it then gets one line at a time."""
-    from pyoxigraph import RdfFormat, parse
-
-    try:
-        return list(parse(block, format=RdfFormat.N_TRIPLES)), []
-    except SyntaxError:
-        statements, malformed = [], []
-    for number, line in enumerate(block.split(b"\n"), first):
-        try:
-            statements += parse(line, format=RdfFormat.N_TRIPLES)
-        except SyntaxError as error:
-            malformed.append(f"line {number}: {error.msg}")
-    return statements, malformed
+    return np.frombuffer(codes, np.int32).reshape(-1, 3), list(places), counts
 
 
 def entity_name(iri: str) -> str | None:

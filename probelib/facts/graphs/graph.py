@@ -8,8 +8,7 @@
     graph/graph.json        its source; what was read, skipped, filtered out and kept; written last
 
 Uncompressed Arrow is mapped, not loaded: of tens of millions of triples only what is accessed is
-read. ``dumps`` has the readers; ``to_facts`` and ``from_facts`` convert to the tidy frames and
-back. What GraphEval computes on a graph is here, too.
+read. What GraphEval computes on a graph is here, too.
 """
 
 import json
@@ -47,8 +46,7 @@ SLOTS = ("head", "relation", "tail")
 @dataclass(frozen=True)
 class Graph:
     """A knowledge graph: four Arrow tables (see the docstring of this module), and ``about``: the
-    ``source``; of a dump also ``counts`` of everything read, skipped, filtered out and kept, and
-    ``examples``, the first skipped lines."""
+    ``source``; of a dump also ``counts`` of everything read, skipped, filtered out and kept."""
 
     triples: pa.Table
     entities: pa.Table

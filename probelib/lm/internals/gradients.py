@@ -18,7 +18,7 @@ from probelib.lm.internals.masked import needs_generator
 from probelib.lm.tokens import check_length
 
 
-def integrated_gradients(model, prompt: str, steps: int = 200, batch: int = 50) -> pd.DataFrame:
+def integrated_gradients(model, prompt: str, steps: int = 200, batch: int = 25) -> pd.DataFrame:
     """Attribution of the probability of the model's most probable next token to the tokens of the
     prompt, by ``steps`` steps from a baseline: every token is the mean of all embeddings; one row
     per token.

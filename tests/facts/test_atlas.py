@@ -1,37 +1,17 @@
-"""Counts and problems of a collection of facts."""
+"""The shipped atlas is sound: no contradictions, no impossible dates, no wrong distractors."""
 
-import re
+from dataclasses import replace
 
-import pandas as pd
-
+from probelib import facts
 from probelib.facts import model
 from probelib.facts.model import LITERALS, Facts, current, tuples
 from probelib.facts.names import NO_NAME, clean
 from probelib.facts.validity import days, is_date
 
 
-def counts(facts: Facts) -> pd.DataFrame:
-    """Per relation: ``facts``, ``former`` (with an end), ``subjects``, ``objects`` (distinct),
-    ``majority`` (share of the most frequent object), ``object_in_subject`` (facts whose subject
-    contains the label of the object), ``questions``, ``clozes``."""
-    rows, labels = facts.facts, dict(tuples(facts.entities, "entity", "label"))
-    ends = tuples(rows, "subject", "object")
-    leaked = [labels[o].casefold() in labels[s].casefold() for s, o in ends]
-    groups = rows.assign(leaked=leaked, former=~model.holds(rows)).groupby("relation", sort=False)
-    subject, majority = groups["subject"], lambda own: own.value_counts(normalize=True).iloc[0]
-    columns = {"facts": groups.size(), "former": groups["former"].sum()}
-    columns |= {"subjects": subject.nunique(), "objects": groups["object"].nunique()}
-    columns |= {"majority": groups["object"].agg(majority)}
-    table = pd.DataFrame(columns | {"object_in_subject": groups["leaked"].sum()})
-    names = facts.relations.set_index("relation")[["name"]]
-    roles = pd.crosstab(facts.templates["relation"], facts.templates["role"])
-    roles = roles.reindex(index=names.index, columns=["question", "cloze"], fill_value=0)
-    return names.join(table).join(roles.set_axis(["questions", "clozes"], axis=1)).reset_index()
-
-
 def problems(facts: Facts) -> list[str]:
-    """Problems for a person to solve: contradictions, dates, templates, entities without a type or
-    a name, duplicate ids, relations with few objects."""
+    """Problems for a person to solve: contradictions, dates, entities without a type or a name,
+    duplicate ids, relations with few objects."""
     rows, entities, relations = facts.facts, facts.entities, facts.relations.set_index("relation")
     now = current(facts).facts
     own = now[now["relation"].map(relations["functional"]).astype(bool)]
@@ -44,15 +24,6 @@ def problems(facts: Facts) -> list[str]:
     found += [f"{fact}: a date that is none" for fact in odd]
     both = [each for each in dates if all(each) and each[0] not in odd]
     found += [f"{f}: ends before it starts" for f, s, e in both if days([e])[1] < days([s])[0]]
-    texts = facts.templates[facts.templates["role"].isin(["question", "cloze"])]
-    ends = {
-        "question": r"\?$",
-        "cloze": r"^(?!.*\[Y\]).*\S$",
-    }  # a cloze stops just before the object
-    wrong = [not re.search(ends[role], text) for role, text in tuples(texts, "role", "template")]
-    found += [f"{text!r}: a {role}?" for role, text in tuples(texts[wrong], "role", "template")]
-    texts = texts.groupby(["relation", "role"])["template"].nunique()
-    found += [f"{r}: {n} {role} templates instead of 7" for (r, role), n in texts.items() if n != 7]
     for entity, label, types in tuples(entities, "entity", "label", "types"):
         found += [f"entity {entity!r} has no type"] * (not types)
         bare = NO_NAME.fullmatch(label) and label[0] != "P"  # the P90 is a product
@@ -83,3 +54,23 @@ def wrong_distractors(facts: Facts, known: Facts) -> int:
     asked = dict(zip(facts.facts["fact"], tuples(facts.facts, "relation", "subject"), strict=True))
     given = tuples(facts.distractors, "fact", "object")
     return sum(obj in right.get(asked[fact], ()) for fact, obj in given)
+
+
+def test_the_shipped_atlas_is_sound():
+    atlas = facts.atlas()
+    assert problems(atlas) == [] and wrong_distractors(current(atlas), atlas) == 0
+    table = facts.counts(atlas)
+    assert (table["objects"] >= 100).sum() >= 12 and table["former"].sum() >= 150
+    assert table["object_in_subject"].sum() <= 0.03 * len(atlas.facts)
+
+
+def test_problems_are_named():
+    """A date that is none, an end before a start, a type that is not the relation's."""
+    atlas = facts.keep(facts.atlas(), facts.atlas().facts["relation"] == "P36")
+    rows = atlas.facts.copy()
+    rows.loc[0, "start"], rows.loc[1, ["start", "end"]] = "194x", ["1990", "1949"]
+    rows.loc[2, "object"] = rows.loc[2, "subject"]
+    found = problems(replace(atlas, facts=rows))
+    assert f"{rows.loc[0, 'fact']}: a date that is none" in found
+    assert f"{rows.loc[1, 'fact']}: ends before it starts" in found
+    assert any(said.startswith("P36: 1 objects are no ") for said in found)
