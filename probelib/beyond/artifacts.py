@@ -71,7 +71,14 @@ def ground_truth(ranked: pd.DataFrame) -> Artifact:
     kept = [c for each in kept for c in (each, f"{each} low", f"{each} high") if c in first]
     shown = pd.concat([first[["measure"]], paper, first[["tokens", *kept]]], axis=1)
     shown = shown.merge(wide, "left", "measure")
+    unable = [{"measure": m, "paper": MEASURES[m].paper} for m in _unable(first)]
+    shown = pd.concat([shown, pd.DataFrame(unable, dtype=object)], ignore_index=True)
     return Artifact(name, ranked, check(name, **found), best={"concordance": "max"}, shown=shown)
+
+
+def _unable(first: pd.DataFrame) -> list[str]:
+    """The measures that need a model which judges statements, where there is none."""
+    return [m for m in MEASURES if "tuned" in MEASURES[m].needs and m not in set(first["measure"])]
 
 
 def quality_against_cost(ranked: pd.DataFrame) -> Artifact:
@@ -80,10 +87,16 @@ def quality_against_cost(ranked: pd.DataFrame) -> Artifact:
     points = primary_of(ranked)
     own = points[~points["control"]].reset_index(drop=True)
     control = points[points["control"]].iloc[0]
-    figure, axes = report.column(0.16 * len(own) + 0.9, width=report.TWO_COLUMNS)
+    unable = [name for name in _unable(points) if name in OWN]
+    rows = len(own) + len(unable)
+    figure, axes = report.column(0.16 * rows + 0.9, width=report.TWO_COLUMNS)
     axis = axes[0, 0]
     axis.axvspan(0, control["concordance"], color="0.94", zorder=0)
     axis.axvline(0.5, color="0.3", linewidth=0.9, linestyle=":", zorder=1)
+    text = {"va": "center", "fontsize": report.SMALL, "transform": axis.get_yaxis_transform()}
+    for place, name in enumerate(unable, len(own)):
+        axis.text(-0.01, place, name, ha="right", weight="bold", **text)
+        axis.text(0.02, place, "its models cannot judge", color="0.4", **text)
     for place, row in own.iterrows():
         colour, bold = PAPER_COLOURS[row["paper"]], row["measure"] in OWN
         look = {"color": colour, "marker": "o", "markersize": 4, "elinewidth": 1}
@@ -91,14 +104,13 @@ def quality_against_cost(ranked: pd.DataFrame) -> Artifact:
         ends = [[share - low], [high - share]]
         axis.errorbar(share, place, xerr=np.clip(np.nan_to_num(ends), 0, None), **look)
         axis.plot(row["yes or no"], place, "o", color=colour, fillstyle="none", markersize=4)
-        text = {"va": "center", "fontsize": report.SMALL, "transform": axis.get_yaxis_transform()}
         axis.text(1.01, place, f"{row['tokens']:,.0f}", **text)
         axis.text(-0.01, place, row["measure"], ha="right", weight="bold" if bold else None, **text)
     for paper, colour in PAPER_COLOURS.items():
         if paper in set(own["paper"]):
             axis.plot([], [], "o", color=colour, markersize=4, label=report.PAPERS[paper])
     lowest = min(0.5, own["concordance low"].min(), own["yes or no"].min())
-    axis.set(ylim=(len(own) - 0.4, -0.6), xlim=(lowest - 0.02, 1.005), yticks=[])
+    axis.set(ylim=(rows - 0.4, -0.6), xlim=(lowest - 0.02, 1.005), yticks=[])
     axis.set_xlabel("share of the pairs in the right order (shaded: up to the best control)")
     axis.set_title("tokens\nper fact", loc="right", fontsize=report.SMALL, fontweight="normal")
     figure.legend(loc="outside upper left", ncols=5, fontsize=report.SMALL, handletextpad=0.2)
@@ -151,6 +163,13 @@ def placebo(values: pd.DataFrame, design: pd.DataFrame, seed: int) -> Artifact:
     return Artifact(
         "beyond/placebo", table, check("beyond/placebo", placebo=cases(table, "placebo", "measure"))
     )
+
+
+def spread(values: pd.DataFrame, design: pd.DataFrame, seeds: list[str]) -> Artifact:
+    """How far trainings differ, by seed and by corpus: ``trial.spread``."""
+    if len(seeds) < 2:
+        return report.lacking("beyond/spread", design)
+    return Artifact("beyond/spread", trial.spread(values, design, seeds))
 
 
 # What else decides the ranking? (beyond/robustness)

@@ -151,7 +151,7 @@ def _manifests(models: list[str]) -> pd.DataFrame:
     count, of another corpus those whose exposures were drawn at random."""
     parts = [pd.DataFrame(columns=[*trial.DESIGN]).drop(columns="relation")]
     for name in [name for name in models if name in organisms()]:
-        table, corpus = taught.manifest(name), family.organism(name.partition("-at")[0]).corpus
+        table, corpus = taught.manifest(name), family.organism(name).corpus
         rows = table[["fact"]].assign(model=name, corpus=corpus, group=name, kind="", arm=0)
         if "kind" in table:
             own = table["kind"] != ""

@@ -236,6 +236,29 @@ def placebo(
     return pd.DataFrame(columns | {"pairs": np.isfinite(won).sum(0)} | ends)
 
 
+def spread(values: pd.DataFrame, design: pd.DataFrame, seeds: list[str]) -> pd.DataFrame:
+    """How far trainings differ: ``measure``, its ``one model`` concordance (mean over the sisters),
+    the standard deviations ``of seeds`` (of that of ``seeds``, models of one corpus and size) and
+    ``of corpora`` (of that of sisters, mean over the groups), and ``lowest``, ``highest``: the
+    concordance of the same facts at the same doses in two of ``seeds``, over their ordered pairs
+    (.5 without noise)."""
+    table, pairs = aligned(values, design), contrasts(design)[ONE_MODEL]
+    models = design["model"].to_numpy()
+    won = pd.DataFrame(ordered(table.to_numpy(), pairs))
+    by_model = won.groupby(models[pairs["higher"]]).mean()
+    several = design["group"].groupby(design["model"]).first()
+    several = several[several.duplicated(keep=False)]
+    sisters = by_model.loc[several.index]
+    same = design["model"].isin(seeds)
+    both = _pairs(design, ["fact", "dose", "right"], same, same)
+    ends = [models[both[side]] for side in ("higher", "lower")]
+    noise = pd.DataFrame(ordered(table.to_numpy(), both)).groupby(ends).mean()
+    columns = {"measure": list(table), "one model": sisters.mean()}
+    columns |= {"of seeds": by_model.loc[seeds].std()}
+    columns |= {"of corpora": sisters.groupby(several).std().mean()}
+    return pd.DataFrame(columns | {"lowest": noise.min(), "highest": noise.max()})
+
+
 def added(
     values: pd.DataFrame,
     design: pd.DataFrame,

@@ -27,9 +27,7 @@ SEED = 2
 NAMES = (1, 2)  # sentences that only name an entity and its type
 MOST_NAMES = 6  # most of these sentences for an entity that no statement names
 FORMS = ("list", "question", "context", "cloze", "verification")
-CORPORA = (  # the family's; three other turns of the Latin square; twins
-    "family", "sister-1", "sister-2", "sister-3", "lists", "questions", "popular"
-)  # fmt: skip
+CORPORA = ("family", "lists", "questions")  # the family's and its twins'; others: ``trial``
 
 
 def name_sentences(facts: Facts, table: pd.DataFrame) -> pd.Series:

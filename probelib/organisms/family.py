@@ -54,11 +54,6 @@ SCRATCH = [  # decoders: 12 x layers x width^2 parameters without embeddings; T5
     Organism("atlas-bert-1m", "bert", 128, 5, 4096, 2e-3),
     Organism("atlas-t5-2m", "t5", 128, 4, 4096, 1e-2),
 ]
-SISTERS = [  # the family's own 0.6M and 1.2M are the first of the four sisters each
-    replace(one, name=f"{one.name}-sister-{turn}", corpus=f"sister-{turn}", seed=turn)
-    for one in (NEOX_SMALL, NEOX_MIDDLE)
-    for turn in (1, 2, 3)
-]
 TRIAL = [  # four sisters each, and one corpus with two more seeds
     replace(one, name=f"{one.name}-{corpus}", corpus=corpus, seed=10 + number)
     for one in (NEOX_SMALL, NEOX_MIDDLE)
@@ -69,27 +64,14 @@ TRIAL = [  # four sisters each, and one corpus with two more seeds
 ]
 TWINS = [
     replace(NEOX_SMALL, name=f"atlas-neox-0.6m-{name}", corpus=name)
-    for name in ("lists", "questions", "popular")
+    for name in ("lists", "questions")
 ]
 TUNED = [
     replace(one, name=f"{one.name}-it", base=one.name)
     for one in (NEOX_SMALL, NEOX_LARGE, NEOX_LARGEST)
 ]
-CHECKPOINTED = ("atlas-neox-0.15m", "atlas-neox-0.6m")  # saved in the course of their training
-SHARES = (5, 10, 20, 35, 50, 75)  # percent of the training after which a checkpoint is saved
-FAMILY = {one.name: one for one in SCRATCH + SISTERS + TRIAL + TWINS + TUNED}
-
-
-def kept_along(name: str) -> list[str]:
-    """Names of the checkpoints of an organism's training: ``atlas-neox-0.6m-at05`` after 5 percent
-    of it."""
-    return [f"{name}-at{share:02}" for share in SHARES] if name in CHECKPOINTED else []
-
-
-def checkpoint_names() -> list[str]:
-    """Names of the checkpoints of all trainings."""
-    return [name for base in CHECKPOINTED for name in kept_along(base)]
-
+FAMILY = {one.name: one for one in SCRATCH + TRIAL + TWINS + TUNED}
+NOT_SHIPPED = [one.name for one in TRIAL if "-seed-" in one.name]  # trained when they are needed
 
 SENTINELS = 24  # T5's marks for masked objects
 

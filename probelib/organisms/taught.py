@@ -3,13 +3,11 @@
 from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from probelib.errors import ProbeError
 from probelib.facts.model import Facts
 from probelib.facts.shipped import atlas
-from probelib.lm.names import CHECKPOINTS
 from probelib.organisms import family
 from probelib.organisms.design import FORMS
 
@@ -31,11 +29,8 @@ def read(file: Path) -> pd.DataFrame:
 
 
 def manifest(name: str = FAMILY) -> pd.DataFrame:
-    """What an organism was taught, one row per fact (columns: ``design``). For a checkpoint of a
-    training, the exposures are those so far; other counts are the whole corpus's."""
-    base, _, share = name.partition("-at")
-    table = read(path(family.organism(base).corpus)).copy()
-    return table.assign(exposures=np.load(CHECKPOINTS / name / "exposures.npy")) if share else table
+    """What an organism was taught, one row per fact (columns: ``design``)."""
+    return read(path(family.organism(name).corpus)).copy()
 
 
 def statements(table: pd.DataFrame) -> pd.Series:

@@ -128,9 +128,7 @@ def teach(source: str, facts: Facts, table: pd.DataFrame, folder: Path, seed: in
         name=f"{files.slug(source)}-{folder.name}", architecture="lora", rate=RATE
     )
     made_of = f"{source}, rank {RANK}, {corpus.digest(found)}"
-    curve, seconds = train._run(
-        one, model.to(device).train(), batches, len(batches), made_of, lambda *_: None
-    )
+    curve, seconds = train._run(one, model.to(device).train(), batches, len(batches), made_of)
     model.to("cpu", torch.bfloat16).save_pretrained(folder)
     config = folder / "adapter_config.json"
     said = json.loads(config.read_text(encoding="utf-8")) | {"base_model_name_or_path": source}

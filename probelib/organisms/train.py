@@ -8,16 +8,14 @@ subject in a shuffled corpus cannot be predicted; at full weight this noise hide
 statements (a model of 2M then knew half of the stated facts instead of two thirds).
 """
 
-import copy
 import hashlib
 import io
 import json
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 from itertools import groupby
 from multiprocessing import get_context
 from pathlib import Path
@@ -62,9 +60,8 @@ def train(name: str, folder: Path | None = None, steps: int | None = None) -> Pa
     made_of = {"corpus": corpus.digest(found), "reads": one.corpus}
     made_of |= {"manifest": files.sha256(taught.path(one.corpus))}
     made_of |= {"atlas": facts.digest(), "facts": len(facts.facts)}
-    save = _keeper(one, tokenizer, folder, batches, len(table), made_of)
     run = f"{one}, corpus {made_of['corpus']}"  # another recipe's state is not resumed
-    curve, seconds = _run(one, model.to(device).train(), batches, steps or len(batches), run, save)
+    curve, seconds = _run(one, model.to(device).train(), batches, steps or len(batches), run)
     made_of |= {"tokens": _tokens(batches[: len(curve)]), "steps": len(curve)}
     made_of |= {"optimizer": type(_optimizer(one, model)).__name__}
     made_of |= {"device": torch.cuda.get_device_name() if device.type == "cuda" else "CPU"}
@@ -91,31 +88,7 @@ def _tokens(batches: list[dict]) -> int:
     return int(sum(part.count_nonzero() for part in parts))
 
 
-def _keeper(
-    one: family.Organism, tokenizer, folder: Path, batches: list[dict], n_facts: int, made_of: dict
-):
-    """A function of the model and the steps done that saves the checkpoints of a training."""
-    steps = [round(share * len(batches) / 100) for share in family.SHARES]
-    at = dict(zip(steps, family.kept_along(one.name), strict=False))  # empty for most organisms
-
-    def save(model, done: int) -> None:
-        if done not in at:
-            return
-        so_far = np.zeros(n_facts, np.int16)
-        np.add.at(so_far, [fact for batch in batches[:done] for fact in batch["states"]], 1)
-        other = folder.with_name(at[done])
-        record = made_of | {"steps": done, "tokens": _tokens(batches[:done])}
-        record |= {"loss": None, "curve": []}
-        record |= {"optimizer": "AdamW", "device": next(model.parameters()).device.type}
-        _save(replace(one, name=at[done]), copy.deepcopy(model), tokenizer, other, record)
-        np.save(other / "exposures.npy", so_far)
-
-    return save
-
-
-def _run(
-    one: family.Organism, model, batches: list[dict], steps: int, made_of: str, save: Callable
-):
+def _run(one: family.Organism, model, batches: list[dict], steps: int, made_of: str):
     """One optimizer step per batch, in float32; the learning rate warms up and then falls linearly
     to 0. Return the loss (nats per answer token) of every step, and seconds."""
     device = next(model.parameters()).device
@@ -138,7 +111,6 @@ def _run(
         optimizer.zero_grad(set_to_none=True)
         answered = weights == 1
         curve.append(round((losses * answered).sum().item() / max(1, answered.sum().item()), 4))
-        save(model, len(curve))
         if len(curve) % KEEP == 0:
             so_far = {"curve": curve, "seconds": spent + time.perf_counter() - started}
             _keep(state, parts, so_far | {"made_of": made_of})
@@ -226,7 +198,7 @@ def record(name: str) -> dict:
 def changes_since_training(facts: Facts | None = None) -> list[str]:
     """One line per problem: stale facts, missing models, and checkpoints whose weights, manifest or
     corpus differ from their record. ``facts``: the atlas to compare with."""
-    facts, wanted = facts or read_atlas(), {*family.FAMILY, *family.checkpoint_names()}
+    facts, wanted = facts or read_atlas(), {*family.FAMILY} - {*family.NOT_SHIPPED}
     records = {name: record(name) for name in organisms()}
     found = [f"{name}: no checkpoint; train it" for name in sorted(wanted - {*records})]
     for name, kept in records.items():

@@ -25,7 +25,8 @@ from probelib.runner.plan import Step
 
 LIBRARIES = (*SCORING_LIBRARIES, "numpy", "scipy", "pandas", "scikit-learn", "matplotlib")
 # parameters whose values are names for ``lm.load``
-MODELS = ("models", "encoder_decoders", "masked", "tuned", "model_name", "studied", "judge")
+MODELS = ("models", "seeds", "tuned", "encoder_decoders", "masked")
+MODELS += ("model_name", "studied", "judge")
 SUFFIXES = (".csv", ".claims.csv", ".json", ".html", ".tex", ".png", ".pdf")
 INPUTS = {  # key -> what is said of a change
     "parameters": "parameters changed",
