@@ -20,14 +20,12 @@ def main(words: list[str] | None = None) -> None:
     trains.add_argument("--all", action="store_true", help="the whole family")
     jobs = "models that train at the same time, one thread each (default: one per core; 1 on a GPU)"
     trains.add_argument("--jobs", type=int, help=jobs)
-    teaches = commands.add_parser("teach", help="teach a model facts by a LoRA adapter")
+    teaches = commands.add_parser("teach", help="teach a model facts: a LoRA adapter")
     teaches.add_argument("model", help="any decoder that lm.load loads from a folder")
     teaches.add_argument(
-        "table", nargs="?", help="facts; a column dose says how often each is read"
+        "table", type=Path, help="facts, with a column dose: how often each is read"
     )
-    teaches.add_argument(
-        "--out", required=True, type=Path, help="folder of the adapter, or adapters"
-    )
+    teaches.add_argument("--out", required=True, type=Path, help="folder of the adapter")
     commands.add_parser("check", help="compare what is shipped with its records and the atlas")
     given = parser.parse_args(words)
     if given.command == "train":
@@ -36,8 +34,7 @@ def main(words: list[str] | None = None) -> None:
         for folder in train.train_all(list(FAMILY) if given.all else given.names, given.jobs):
             print(folder)
     elif given.command == "teach":
-        for folder in teach.command(given.model, given.table, given.out):
-            print(folder)
+        print(teach.teach(given.model, given.table, given.out))
     elif problems := train.changes_since_training():
         print("\n".join(problems))
         sys.exit(1)

@@ -93,8 +93,9 @@ def _run(one: family.Organism, model, batches: list[dict], steps: int, made_of: 
     to 0. Return the loss (nats per answer token) of every step, and seconds."""
     device = next(model.parameters()).device
     optimizer = _optimizer(one, model)
-    fall = max(1, len(batches) - WARMUP)
-    rate = lambda step: (step + 1) / WARMUP if step < WARMUP else 1 - (step - WARMUP) / fall
+    rise = min(WARMUP, 1 + len(batches) // 10)
+    fall = max(1, len(batches) - rise)
+    rate = lambda step: (step + 1) / rise if step < rise else 1 - (step - rise) / fall
     plan = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
     state = RUNS / "training" / f"{one.name}.pt"
     parts = {"model": model, "optimizer": optimizer, "plan": plan}

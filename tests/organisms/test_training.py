@@ -13,7 +13,7 @@ import pytest
 from probelib import ProbeError, facts, files, lm, prompts
 from probelib.lm.names import CHECKPOINTS
 from probelib.organisms import __main__ as organisms
-from probelib.organisms import corpus, family, rows, taught, train
+from probelib.organisms import corpus, family, rows, taught, teach, train
 
 
 @pytest.fixture(scope="module")
@@ -196,3 +196,29 @@ def test_what_was_taught_often_is_known_and_what_was_not_is_not():
     right = scores.loc[scores.groupby("prompt")["logprob"].idxmax()]["candidate"].to_numpy() == 0
     exposures = asked["fact"].map(stated).to_numpy()
     assert right[exposures >= 128].mean() > 0.8 and right[exposures == 0].mean() < 0.4
+
+
+def test_any_model_is_taught_the_facts_of_a_table(tmp_path, monkeypatch, capsys):
+    """Of invented facts the adapter knows those that it read, more than those that it did not."""
+    monkeypatch.setattr(train, "RUNS", tmp_path / "runs")
+    monkeypatch.setattr(teach, "KEPT", 5)
+    monkeypatch.setattr(teach, "PLAIN", 5)
+    monkeypatch.setattr(rows, "STEP", 1024)
+    monkeypatch.setattr(teach, "RATE", 1e-2)
+    cities = ["Oslo", "Rome", "Cairo", "Lima"]
+    invented = "Vorlund Tashkel Quendria Mirova Belnor Oskarath Ulmia Zentavo".split()
+    read = pd.DataFrame({"relation": "P36", "subject": invented})
+    read = read.assign(object=cities * 2, dose=[96] * 4 + [0] * 4)
+    read.to_csv(tmp_path / "facts.csv", index=False)
+    given = ["teach", "atlas-neox-0.15m", str(tmp_path / "facts.csv"), "--out"]
+    assert organisms.main([*given, str(tmp_path / "taught")]) in (0, None)
+    asked = "What is the capital of " + read["subject"] + "?"
+    known = lm.load(tmp_path / "taught").logprobs(asked.tolist(), [[f" {c}" for c in cities]] * 8)
+    best = known.loc[known.groupby("prompt")["logprob"].idxmax(), "candidate"].to_numpy()
+    right = best == [0, 1, 2, 3] * 2
+    assert right[:4].all() and not right[4:].all()
+    manifest = pd.read_parquet(tmp_path / "taught" / "taught.parquet")
+    assert manifest["exposures"].tolist() == read["dose"].tolist()
+    read.assign(dose="often").to_csv(tmp_path / "facts.csv", index=False)
+    assert organisms.main([*given, str(tmp_path / "other")]) == 1
+    assert "a whole number from 0 to 1000" in capsys.readouterr().err
