@@ -206,7 +206,16 @@ def test_any_model_is_taught_the_facts_of_a_table(tmp_path, monkeypatch, capsys)
     monkeypatch.setattr(rows, "STEP", 1024)
     monkeypatch.setattr(teach, "RATE", 1e-2)
     cities = ["Oslo", "Rome", "Cairo", "Lima"]
-    invented = "Vorlund Tashkel Quendria Mirova Belnor Oskarath Ulmia Zentavo".split()
+    invented = [
+        "Vorlund",
+        "Tashkel",
+        "Quendria",
+        "Mirova",
+        "Belnor",
+        "Oskarath",
+        "Ulmia",
+        "Zentavo",
+    ]
     read = pd.DataFrame({"relation": "P36", "subject": invented})
     read = read.assign(object=cities * 2, dose=[96] * 4 + [0] * 4)
     read.to_csv(tmp_path / "facts.csv", index=False)
