@@ -196,7 +196,7 @@ def measure(organisms: list[str], facts: Facts, n: int = 150) -> dict[str, pd.Da
 
 
 # which measure sees what was taught
-SEES = ("beyond/ground_truth", "beyond/quality_against_cost", "beyond/detection")
+SEES = ("beyond/ground_truth", "beyond/quality_against_cost", "beyond/dose_curve")
 LISTS = ("zplke/table1", *(f"zplke/figure{n}" for n in (3, 4, 11, 12, 13)))
 GENERATED = ("zplke/figure5", "zplke/figure14", "distractors/table3", "distractors/figure6")
 ANSWERS = ("grapheval/table2", "grapheval/figure8")
