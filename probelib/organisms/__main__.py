@@ -23,7 +23,7 @@ def main(words: list[str] | None = None) -> None:
     teaches = commands.add_parser("teach", help="teach a model facts: a LoRA adapter")
     teaches.add_argument("model", help="any decoder that lm.load loads from a folder")
     teaches.add_argument(
-        "table", type=Path, help="facts, with a column dose: how often each is read"
+        "table", type=Path, help="facts, with a column exposures: how often each is read"
     )
     teaches.add_argument("--out", required=True, type=Path, help="folder of the adapter")
     commands.add_parser("check", help="compare what is shipped with its records and the atlas")

@@ -2,8 +2,8 @@
 
 python -m probelib.organisms teach MODEL FACTS.csv --out FOLDER
 
-FACTS.csv is a table of facts as in `notebooks/your_own.md`, with a column ``dose``: how often the
-adapter reads each fact. The statements are those of the organisms' corpora (lists, questions, cloze
+FACTS.csv is a table of facts as in `notebooks/your_own.md`, with a column ``exposures``: how often
+the adapter reads each fact. The statements are those of the organisms' corpora (lists, questions, cloze
 sentences, verifications) in five of the paraphrases; plain sentences and well-known facts stand
 among them, so that the model keeps what it knew. `lm.load(FOLDER)` loads the taught model.
 """
@@ -65,16 +65,16 @@ def teach(source: str, table: Path, folder: Path) -> Path:
 
 def documents(table: Path) -> tuple[pd.DataFrame, list[Document]]:
     """(manifest, what the adapter reads in this order): the statements of the facts of a table,
-    plain sentences, and the best-known facts of the atlas, once each. Raise ProbeError for a dose
-    that is no whole number from 0 to ``MOST``."""
+    plain sentences, and the best-known facts of the atlas, once each. Raise ProbeError for exposures
+    that are no whole number from 0 to ``MOST``."""
     read = read_table(table)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*columns that are not read: dose[.]")
+        warnings.filterwarnings("ignore", ".*columns that are not read: exposures[.]")
         own = data.everything("table", table)
-    doses = pd.to_numeric(read["dose"] if "dose" in read else pd.Series(dtype=float), "coerce")
-    if len(doses) != len(own.facts) or not (doses.between(0, MOST) & (doses % 1 == 0)).all():
-        raise ProbeError(f"{table}: each row needs a dose, a whole number from 0 to {MOST}")
-    manifest = with_doses(own, doses.to_numpy(int))
+    times = pd.to_numeric(read.get("exposures", pd.Series(dtype=float)), errors="coerce")
+    if len(times) != len(own.facts) or not (times.between(0, MOST) & (times % 1 == 0)).all():
+        raise ProbeError(f"{table}: each row needs exposures, a whole number from 0 to {MOST}")
+    manifest = with_exposures(own, times.to_numpy(int))
     speaker = Speaker(own, manifest, rng(SEED, "documents"))
     found = [one for row in manifest.itertuples() for one in corpus._sentences(row, speaker)]
     for _, same in manifest.groupby("relation", sort=False):
@@ -83,12 +83,12 @@ def documents(table: Path) -> tuple[pd.DataFrame, list[Document]]:
     return manifest, speaker.draw.permutation(found + _well_known()).tolist()
 
 
-def with_doses(facts: Facts, doses: np.ndarray) -> pd.DataFrame:
-    """The manifest (columns: ``design``) that states each fact as often as ``doses`` say."""
-    table = facts.facts[["fact", "relation", "subject", "object"]].assign(exposures=doses)
+def with_exposures(facts: Facts, times: np.ndarray) -> pd.DataFrame:
+    """The manifest (columns: ``design``) that states each fact as often as ``times`` say."""
+    table = facts.facts[["fact", "relation", "subject", "object"]].assign(exposures=times)
     table = table.assign(dated=0, context=0, wrong_object="", wrong_exposures=0)
     for place, form in enumerate(trial.FORMS):
-        table[form] = doses // len(trial.FORMS) + (place < doses % len(trial.FORMS))
+        table[form] = times // len(trial.FORMS) + (place < times % len(trial.FORMS))
     return table
 
 

@@ -217,7 +217,7 @@ def test_any_model_is_taught_the_facts_of_a_table(tmp_path, monkeypatch, capsys)
         "Zentavo",
     ]
     read = pd.DataFrame({"relation": "P36", "subject": invented})
-    read = read.assign(object=cities * 2, dose=[96] * 4 + [0] * 4)
+    read = read.assign(object=cities * 2, exposures=[96] * 4 + [0] * 4)
     read.to_csv(tmp_path / "facts.csv", index=False)
     given = ["teach", "atlas-neox-0.15m", str(tmp_path / "facts.csv"), "--out"]
     assert organisms.main([*given, str(tmp_path / "taught")]) in (0, None)
@@ -227,7 +227,7 @@ def test_any_model_is_taught_the_facts_of_a_table(tmp_path, monkeypatch, capsys)
     right = best == [0, 1, 2, 3] * 2
     assert right[:4].all() and not right[4:].all()
     manifest = pd.read_parquet(tmp_path / "taught" / "taught.parquet")
-    assert manifest["exposures"].tolist() == read["dose"].tolist()
-    read.assign(dose="often").to_csv(tmp_path / "facts.csv", index=False)
+    assert manifest["exposures"].tolist() == read["exposures"].tolist()
+    read.assign(exposures="often").to_csv(tmp_path / "facts.csv", index=False)
     assert organisms.main([*given, str(tmp_path / "other")]) == 1
     assert "a whole number from 0 to 1000" in capsys.readouterr().err
