@@ -20,7 +20,7 @@ from probelib.errors import ProbeError
 
 DESIGN = ["model", "group", "corpus", "fact", "relation", "kind", "arm", "dose", "right"]
 SISTERS, FACTS = ["group", "fact"], ["model", "relation"]  # what the two rows of a pair share
-PRIMARY, ONE_MODEL = "8 against 0", "one model"
+ONE_MODEL = "one model"  # the contrast of two facts in one model
 TAUGHT = 32  # statements from which on a fact counts as taught, outside of a trial
 CHUNK = 8192  # pairs whose weights are in memory at once
 FOLDS = 5
@@ -39,18 +39,16 @@ def contrasts(design: pd.DataFrame) -> dict[str, pd.DataFrame]:
         raise ProbeError(f"the design lacks {', '.join(missing)}; it needs {', '.join(DESIGN)}")
     kind, dose, right = design["kind"], design["dose"], design["right"]
     rising, fine = kind == "rising", kind == "fine"
-    found = {PRIMARY: _pairs(design, SISTERS, rising & (dose == 8), rising & (dose == 0))}
-    for level, own in {1: fine, 2: rising, 4: fine, 16: fine, 32: rising}.items():
-        found[f"{level} against 0"] = _pairs(
-            design, SISTERS, own & (dose == level), own & (dose == 0)
-        )
+    contested, other = kind == "contested", kind == ""
+    found = {}
+    for level, own in {8: rising, 1: fine, 2: rising, 4: fine, 16: fine, 32: rising}.items():
+        sides = own & (dose == level), own & (dose == 0)
+        found[f"{level} against 0"] = _pairs(design, SISTERS, *sides)
     found["16 against 4"] = _pairs(design, SISTERS, fine & (dose == 16), fine & (dose == 4))
-    contested = kind == "contested"
-    same = [*SISTERS, "dose"]
-    found["right against wrong"] = _pairs(design, same, contested & right, contested & ~right)
-    taught = (rising & (dose == 8)) | ((kind == "") & (dose >= TAUGHT))
-    never = (rising | (kind == "")) & (dose == 0)
-    found[ONE_MODEL] = _pairs(design, FACTS, taught, never)
+    sides = contested & right, contested & ~right
+    found["right against wrong"] = _pairs(design, [*SISTERS, "dose"], *sides)
+    taught = (rising & (dose == 8)) | (other & (dose >= TAUGHT))
+    found[ONE_MODEL] = _pairs(design, FACTS, taught, (rising | other) & (dose == 0))
     if found := {name: pairs for name, pairs in found.items() if len(pairs)}:
         return found
     raise ProbeError(
@@ -151,26 +149,19 @@ def rank(
     gap = won - won[:, [best]]
     draws = resampled(np.hstack([won, gap, verdict]), design, pairs, times, seed)
     own, gaps, verdicts = np.split(draws, 3, axis=1)
-    behind, error = (
-        stats.nanmean(gap, 0),
-        np.sqrt(stats.nanmean((gaps - stats.nanmean(gaps, 0)) ** 2, 0)),
-    )
-    with np.errstate(invalid="ignore", divide="ignore"):
-        p = 2 * scipy.stats.norm.sf(np.abs(behind) / error)
     facts = [_facts_in(design, pairs[np.isfinite(v)]) for v in won.T]
-    places = scipy.stats.rankdata(-np.nan_to_num(own, nan=-1), axis=1)  # [times, measures]
     columns = {"measure": names, "pairs": np.isfinite(won).sum(0), "facts": facts}
     columns |= _with_ends("concordance", share, own, facts)
     columns |= _with_ends("yes or no", stats.nanmean(verdict, 0), verdicts, facts)
-    columns |= dict(
-        zip(("rank low", "rank high"), np.percentile(places, [2.5, 97.5], 0), strict=True)
-    )
+    places = scipy.stats.rankdata(-np.nan_to_num(own, nan=-1), axis=1)  # [times, measures]
+    columns["rank low"], columns["rank high"] = np.percentile(places, [2.5, 97.5], 0)
+    behind, error = stats.nanmean(gap, 0), np.nanstd(gaps, axis=0)
     columns |= dict(zip(BEHIND, (behind, *stats.percentile_intervals(gaps)), strict=True))
-    frame = pd.DataFrame(
-        columns | {"p": stats.holm(np.where(np.arange(len(p)) == best, np.nan, p))}
-    )
-    frame["visible"] = POWER * error
-    frame.loc[best, [*BEHIND, "p", "visible"]] = np.nan
+    with np.errstate(invalid="ignore", divide="ignore"):
+        p = 2 * scipy.stats.norm.sf(np.abs(behind) / error)
+    p[best] = np.nan
+    frame = pd.DataFrame(columns | {"p": stats.holm(p), "visible": POWER * error})
+    frame.loc[best, [*BEHIND, "visible"]] = np.nan
     return frame.sort_values("concordance", ignore_index=True, **stats.BEST_FIRST)
 
 
@@ -269,10 +260,8 @@ def added(
     """What a measure adds to controls: ``measure``, ``added`` (concordance of all together minus
     that of the controls) with its interval. Together: a logistic regression on the differences of
     ranks within a pair, fitted on the pairs of other facts."""
-    table, names = (
-        aligned(values, design),
-        [n for n in values["measure"].unique() if n not in controls],
-    )
+    table = aligned(values, design)
+    names = [name for name in table if name not in controls]
     ranks = table.rank(pct=True).fillna(0.5)
     alone = _together(ranks[controls].to_numpy(), design, pairs)
     gains = []

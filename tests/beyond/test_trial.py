@@ -38,9 +38,9 @@ def test_the_contrasts_of_a_latin_square():
     of one relation in one model pair with all others."""
     design = square(4)
     found = t.contrasts(design)
-    assert list(found)[0] == t.PRIMARY and len(found[t.PRIMARY]) == 4
+    assert list(found)[0] == "8 against 0" and len(found["8 against 0"]) == 4
     assert {name: len(pairs) for name, pairs in found.items()} == {
-        t.PRIMARY: 4, "1 against 0": 4, "2 against 0": 4, "4 against 0": 4, "16 against 0": 4,
+        "8 against 0": 4, "1 against 0": 4, "2 against 0": 4, "4 against 0": 4, "16 against 0": 4,
         "32 against 0": 4, "16 against 4": 4, "right against wrong": 8, t.ONE_MODEL: 4,
     }  # fmt: skip
     for pairs in found.values():
@@ -54,7 +54,9 @@ def test_the_contrasts_of_a_latin_square():
 def test_a_measure_that_follows_the_dose_wins_and_one_that_follows_the_sister_does_not():
     design = square(8, ("small", "large"))
     values = long(design, dose=design["dose"], sister=design["corpus"])
-    found = t.rank(values, design, t.contrasts(design)[t.PRIMARY], times=50).set_index("measure")
+    found = t.rank(values, design, t.contrasts(design)["8 against 0"], times=50).set_index(
+        "measure"
+    )
     assert found.loc["dose", "concordance"] == 1 and found.loc["sister", "concordance"] == 0.5
     assert found.loc["dose", "yes or no"] == 1 and found.loc["dose", "rank high"] < 2
     assert found.loc["sister", "behind"] == -0.5 and np.isnan(found.loc["dose", "behind"])
@@ -65,7 +67,7 @@ def test_a_measure_that_follows_the_dose_wins_and_one_that_follows_the_sister_do
 
 def test_ties_count_half_and_missing_values_not_at_all():
     design = square(4)
-    pairs = t.contrasts(design)[t.PRIMARY]
+    pairs = t.contrasts(design)["8 against 0"]
     value = np.zeros(len(design))
     value[pairs["higher"][:2]] = 1
     value[pairs["higher"][3]] = np.nan
@@ -96,7 +98,7 @@ def test_levels_win_nothing_as_yes_or_no():
     draw, dose = np.random.default_rng(2), design["dose"].to_numpy()
     fine = (dose >= 8) + draw.normal(0, 0.1, len(dose))
     values = long(design, fine=fine, cut=fine > 0.5, noise=draw.normal(size=len(dose)))
-    pairs = t.contrasts(design)[t.PRIMARY]
+    pairs = t.contrasts(design)["8 against 0"]
     found = t.rank(values, design, pairs, times=50).set_index("measure")
     assert found.loc["fine", "yes or no"] == found.loc["cut", "yes or no"] > 0.95
     assert abs(found.loc["noise", "yes or no"] - 0.5) < 0.1
@@ -128,14 +130,14 @@ def test_what_a_measure_adds_to_controls():
         other=dose + draw.normal(0, 3, len(dose)),
     )
     copy = values[values["measure"] == "control"].assign(measure="copy")
-    values, pairs = pd.concat([values, copy]), t.contrasts(design)[t.PRIMARY]
+    values, pairs = pd.concat([values, copy]), t.contrasts(design)["8 against 0"]
     found = t.added(values, design, pairs, ["control"]).set_index("measure")["added"]
     assert found["other"] > 0.03 and abs(found["copy"]) < 0.02
 
 
 def test_a_change_is_paired():
     design = square(4)
-    pairs = t.contrasts(design)[t.PRIMARY]
+    pairs = t.contrasts(design)["8 against 0"]
     before, after = design["dose"].to_numpy(float), design["dose"].to_numpy(float)
     after[pairs["higher"][0]] = -1
     found = t.change(long(design, m=before), long(design, m=after), design, pairs).iloc[0]
