@@ -1,8 +1,6 @@
 """Tables 1 to 9 and figures 1 to 8 of the Distractors paper, and two of the kit (optimum, endings):
 measured numbers in, ``report.Artifact`` out (texts: ``published/claims.yaml``)."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 
@@ -12,7 +10,7 @@ from probelib.distractors.baselines import DEFINITIONS
 from probelib.distractors.measures import Calibrations, change_of, ends, per_fact
 from probelib.distractors.prompts import FLAWS
 from probelib.distractors.retrieval import NAMES
-from probelib.facts.annotated import ERRORS, MINOR, read_verbalizations
+from probelib.facts.annotated import ERRORS
 from probelib.report import Artifact, cases, check
 
 GENERATED = ("ROUGE-L", "BERT-score")  # the measures that the paper calls not well correlated
@@ -21,7 +19,6 @@ TOGETHER = (*GENERATED, "LLM-as-a-judge", "Probability", "Precision@n", "Dist. A
 ENOUGH, READ_AT = 15, 20  # distractors that suffice for ApprOpt in the paper; those of figure 8
 NEAR = 0.01 + 1e-12  # a curve of figure 3 has settled where it first is so near its best value
 ANNOTATED = 77  # sentences of the paper's tables 5 and 6
-WORST = ("only minor errors", "contain blunders", "free of errors")
 
 
 def _curves(outcomes: dict, seed: int, aggregate: str = "Min") -> dict[str, pd.DataFrame]:
@@ -39,9 +36,6 @@ def _rows(curves: dict[str, pd.DataFrame], name: str, **more) -> pd.DataFrame:
 def _band(table: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
     """A column and its interval as a curve of ``report.bands``."""
     return table.set_index(x)[[y, *ends(y)]].set_axis(["mean", "low", "high"], axis=1)
-
-
-# Section 4.1: which distractors are the hardest?
 
 
 def figure1(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
@@ -108,9 +102,6 @@ def endings(by_ending: dict[str, dict[str, pd.DataFrame]], seed: int = 0) -> Art
     return Artifact("distractors/endings", pd.DataFrame(rows, columns=columns), claims)
 
 
-# Sections 2 and 4.2: the measures, their cost, their agreement with the ratings
-
-
 def table1(costs: pd.DataFrame) -> Artifact:
     """Properties of the measures beside their measured cost (``scores.cost_per_fact``)."""
     judged = published.table("distractors/table1").rename(columns={"cost": "cost in the paper"})
@@ -146,9 +137,6 @@ def table9(calibrated: Calibrations) -> Artifact:
     return Artifact("distractors/table9", table, shown=shown)
 
 
-# Section 4.3 and appendix B: errors of verbalizations, robustness
-
-
 def table4(table: pd.DataFrame) -> Artifact:
     """Robustness to flawed sentences (``measures.robustness``)."""
     printed = table[table["measure"].isin([*GENERATED, "LLM-as-a-judge", "Probability"])]
@@ -157,40 +145,28 @@ def table4(table: pd.DataFrame) -> Artifact:
     return Artifact("distractors/table4", table, check("distractors/table4", **found))
 
 
-def count_errors(verbalizations: str | Path | None = None) -> tuple[pd.Series, int]:
-    """How many sentences have each error and each kind of worst error (``WORST``), and how many
-    sentences there are: the authors' annotated ones of the present tense (taxonomy.csv); None: the
-    counts behind the paper's printed shares."""
-    if verbalizations is None:
-        shares = (published.table(f"distractors/table{i}")["proportion_pct"] for i in (5, 6))
-        errors, worst = (own.mul(ANNOTATED / 100).round().astype(int) for own in shares)
-        return pd.Series([*errors[:-1], *worst], [*sorted(ERRORS), *WORST]), ANNOTATED
-    found = read_verbalizations(verbalizations)
-    named = [set(names) for names in found.loc[found["context"] == "present", "errors"]]
-    counts = {name: sum(name in names for names in named) for name in sorted(ERRORS)}
-    blunders, free = sum(bool(own - set(MINOR)) for own in named), sum(not own for own in named)
-    worst = (len(named) - blunders - free, blunders, free)
-    return pd.Series(counts | dict(zip(WORST, worst, strict=True))), len(named)
+def _percents(number: int, name: str, what: list[str]) -> pd.DataFrame:
+    """The paper's printed shares (table 5 or 6) of its sentences, with Wilson's 95 % interval."""
+    shares = published.table(f"distractors/table{number}")["proportion_pct"]
+    counts = shares.mul(ANNOTATED / 100).round().astype(int)
+    rows = [(k / ANNOTATED, *stats.wilson(k, ANNOTATED)) for k in counts]
+    table = 100 * pd.DataFrame(rows, what, columns=["percent", *ends("percent")])
+    return table.assign(sentences=counts.to_numpy()).rename_axis(name).reset_index()
 
 
-def _percents(counts: pd.Series, n: int, name: str) -> pd.DataFrame:
-    """Counts out of ``n`` as percentages with Wilson's 95 % interval."""
-    rows = [(what, k / n, *stats.wilson(k, n)) for what, k in counts.items()]
-    table = pd.DataFrame(rows, columns=[name, "percent", *ends("percent")]).set_index(name)
-    return (100 * table).assign(sentences=counts).reset_index()
-
-
-def table5(counts: pd.Series, n: int) -> Artifact:
-    """The share of sentences with each error, several per sentence (``count_errors``)."""
-    table = _percents(counts[[*sorted(ERRORS), WORST[-1]]], n, "error")
+def table5() -> Artifact:
+    """The share of sentences with each error, several per sentence."""
+    table = _percents(5, "error", [*sorted(ERRORS), "free of errors"])
     return Artifact("distractors/table5", table)
 
 
-def table6(counts: pd.Series, n: int) -> Artifact:
+def table6() -> Artifact:
     """The share of sentences with minor errors only, with a blunder, with none."""
-    table = _percents(counts[list(WORST)], n, "category")
-    blunders = cases(table.assign(n=n), "percent", "category", "n").loc[WORST[1]]
-    return Artifact("distractors/table6", table, check("distractors/table6", blunders=blunders))
+    kinds = ["only minor errors", "contain blunders", "free of errors"]
+    table = _percents(6, "category", kinds).assign(n=ANNOTATED)
+    blunders = cases(table, "percent", "category", "n").loc["contain blunders"]
+    claims = check("distractors/table6", blunders=blunders)
+    return Artifact("distractors/table6", table.drop(columns="n"), claims)
 
 
 def table8(sentences: pd.DataFrame, made: dict[str, pd.DataFrame]) -> Artifact:
@@ -206,9 +182,6 @@ def table8(sentences: pd.DataFrame, made: dict[str, pd.DataFrame]) -> Artifact:
         rows.append((name, meaning, *pair, rule))
     columns = ["error", "meaning", "right", "flawed", "made here by"]
     return Artifact("distractors/table8", pd.DataFrame(rows, columns=columns))
-
-
-# Section 5.1 and appendix C: how many distractors, how many sentences?
 
 
 def figure3(table: pd.DataFrame) -> Artifact:
@@ -246,9 +219,6 @@ def figure6(table: pd.DataFrame) -> Artifact:
     columns = ["gain", *ends("gain"), "to ApprOpt", *ends("to ApprOpt")]
     frame = table[["measure", "sentences", *columns]]
     return Artifact("distractors/figure6", frame, claims, figure)
-
-
-# Section 5.2 and appendix E: scale
 
 
 def figure5(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
