@@ -86,7 +86,7 @@ eq2 = Check(
     exchanged=partial(_eq2, variant="released"),
     floor=partial(_terms, floor=-9.0),
     worst=partial(_terms, over=max),
-    text=partial(_eq2, false_scores_zero=True),
+    text=lambda answer, corrupted: (0.0,) * 3 if answer == FALSE else _eq2(answer, corrupted),
 )
 
 
