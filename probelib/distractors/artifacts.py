@@ -41,9 +41,6 @@ def _band(table: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
     return table.set_index(x)[[y, *ends(y)]].set_axis(["mean", "low", "high"], axis=1)
 
 
-# Section 4.1: which distractors are the hardest?
-
-
 def figure1(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
     """Mean Min@n against n on the facts S. ``outcomes``: strategy -> ``measures.outcomes``."""
     curves, last = _curves(outcomes, seed), outcomes["sem"].shape[1]
@@ -108,9 +105,6 @@ def endings(by_ending: dict[str, dict[str, pd.DataFrame]], seed: int = 0) -> Art
     return Artifact("distractors/endings", pd.DataFrame(rows, columns=columns), claims)
 
 
-# Sections 2 and 4.2: the measures, their cost, their agreement with the ratings
-
-
 def table1(costs: pd.DataFrame) -> Artifact:
     """Properties of the measures beside their measured cost (``scores.cost_per_fact``)."""
     judged = published.table("distractors/table1").rename(columns={"cost": "cost in the paper"})
@@ -144,9 +138,6 @@ def table9(calibrated: Calibrations) -> Artifact:
     shown = shown.pivot(index="measure", columns="fold", values="text").loc[list(calibrated.chosen)]
     shown = shown.reset_index().rename_axis(columns=None)
     return Artifact("distractors/table9", table, shown=shown)
-
-
-# Section 4.3 and appendix B: errors of verbalizations, robustness
 
 
 def table4(table: pd.DataFrame) -> Artifact:
@@ -208,9 +199,6 @@ def table8(sentences: pd.DataFrame, made: dict[str, pd.DataFrame]) -> Artifact:
     return Artifact("distractors/table8", pd.DataFrame(rows, columns=columns))
 
 
-# Section 5.1 and appendix C: how many distractors, how many sentences?
-
-
 def figure3(table: pd.DataFrame) -> Artifact:
     """Agreement against the number of distractors (``measures.agreement_by_n``)."""
     curves = {s: _band(own, "n", "tau") for s, own in table.groupby("strategy", sort=False)}
@@ -246,9 +234,6 @@ def figure6(table: pd.DataFrame) -> Artifact:
     columns = ["gain", *ends("gain"), "to ApprOpt", *ends("to ApprOpt")]
     frame = table[["measure", "sentences", *columns]]
     return Artifact("distractors/figure6", frame, claims, figure)
-
-
-# Section 5.2 and appendix E: scale
 
 
 def figure5(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:

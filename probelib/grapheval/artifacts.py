@@ -18,33 +18,27 @@ LETTERS = {"T": "Truthful", "I": "Informative", "C": "Correct", "D": "degree"}  
 LETTERS |= {"P": "popularity", "E": "exposure count"}
 
 
-# Section 3: the method
-
-
 def table1(kg) -> Artifact:
     """The knowledge graph, a ``VerbalizedGraph``; ``coverage``: triples that can be evaluated."""
     row = {"graph": kg.graph.about["source"]} | statistics(kg.graph) | {"coverage": kg.coverage}
     return Artifact("grapheval/table1", pd.DataFrame([row]))
 
 
-def figure1(
-    labels: pd.DataFrame, probabilities: np.ndarray, states: np.ndarray, model: str, small: str
-) -> Artifact:
+def figure1(labels: pd.DataFrame, probabilities: np.ndarray, states: np.ndarray, small: str):
     """A held-out statement of ``labels`` (of one model) answered by generation and by the judge.
     ``probabilities``: the judge's; ``states``: [statements, D] of the substitute ``small``."""
-    held = np.flatnonzero(labels["split"] == "validation")
-    sides = held[labels["answer"].to_numpy()[held] != Answer.IDK]
-    at = int((sides if len(sides) else held)[0])
+    held = (labels["split"] == "validation").to_numpy()
+    decided = held & (labels["answer"] != Answer.IDK).to_numpy()
+    at = int(np.flatnonzero(decided if decided.any() else held)[0])
     row, p, v = labels.iloc[at], probabilities[at], states[at]
     answered, judged = WORDS[row["answer"]], WORDS[int(measures.likeliest_answers(p))]
     columns = ["statement", "generated", "parsed", "p_true", "p_false", "p_idk"]
     frame = pd.DataFrame([[row["text"], row["response"], answered, *p.tolist()]], columns=columns)
-    shares = zip(("true", "false", "don't know"), p, strict=True)
     prompt, n = textwrap.fill(row["text"], 18, max_lines=8), row["n_tokens"]
     said = textwrap.fill(repr(row["response"].strip()), 20, max_lines=4)
     state = f"v, {len(v)} numbers\n({v[0]:.2f}, {v[1]:.2f}, ...)"
-    verdict = "\n".join([f"judge: {judged}", *(f"{word} {x:.2f}" for word, x in shares)])
-    title = f"generation by {model}: {n} tokens, {n} forwards"
+    verdict = f"judge: {judged}\ntrue {p[0]:.2f}\nfalse {p[1]:.2f}\ndon't know {p[2]:.2f}"
+    title = f"generation by {row['model']}: {n} tokens, {n} forwards"
     rows = {title: [prompt, said, f"parser: {answered}"]}
     rows[f"GraphEval with {small}: one forward, then a judge"] = [prompt, state, verdict]
     return Artifact("grapheval/figure1", frame, figure=flow(rows))
@@ -105,9 +99,6 @@ def flow(rows: dict[str, list[str]]):
                 axis.annotate("", (x, middle), (x - gap, middle), arrowprops=arrow)
         top -= height
     return figure
-
-
-# Section 4: models, types of entities, degree and popularity
 
 
 def table2(rows: pd.DataFrame, sizes: pd.Series, labels: pd.DataFrame, coverage: float) -> Artifact:
@@ -175,9 +166,6 @@ def figure8(linked: pd.DataFrame) -> Artifact:
         axis.tick_params(axis="x", labelbottom=axis is axes[-1, 0], rotation=35)
     claims = check("grapheval/figure8", weak=measures.weak_links(linked))
     return Artifact("grapheval/figure8", linked, claims, figure)
-
-
-# Appendix A: the judge
 
 
 def figure4(predicted: pd.DataFrame, substitute: pd.Series) -> Artifact:

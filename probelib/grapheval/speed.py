@@ -17,13 +17,9 @@ SHORT = f"generation, {BATCH}, 8 tokens"
 def measure_speeds(
     models: dict, substitute: pd.Series, readers: dict, sample, study: GraphEvalSettings
 ) -> pd.DataFrame:
-    """Statements per second of every model: by generated answers, and by reading states.
-
-    readers  as for ``judge.predict_all_held_out``
-    study    its ``new_tokens``, and ``n_alone``: statements answered one by one
-
-    Return ``model``, ``substitute``, the columns of ``time_method`` per ``method``, ``machine``.
-    """
+    """Statements per second of every model, by generated answers and by reading states
+    (``readers``: as for ``judge.predict_all_held_out``): ``model``, ``substitute``, the columns of
+    ``time_method`` per ``method``, ``machine``."""
     rows, statements = [], sample["text"].tolist()
     for name, small in substitute.items():
         model = models[name]
