@@ -11,7 +11,7 @@ from probelib.grapheval import measures
 from probelib.grapheval.measures import METRICS, SCORES, Answer
 from probelib.grapheval.speed import ALONE, TOGETHER
 from probelib.report import Artifact, cases, check, dot_rows, heat, marks, subplots
-from probelib.stats import magnitude, pearson
+from probelib.stats import heterogeneity, magnitude, pearson
 
 WORDS = {0: "says true", 1: "says false", 2: "does not know"}  # Answer -> words
 LETTERS = {"T": "Truthful", "I": "Informative", "C": "Correct", "D": "degree"}  # of figure 8
@@ -143,7 +143,8 @@ def _by_type(
     sides = marks(shown, "score").groupby("side", sort=False)
     panels = {f"by type of {side}": own for side, own in sides}
     groups = shown.groupby(["model", "side"], sort=False)
-    varies = {", ".join(key): measures.heterogeneity(own) for key, own in groups}
+    error = lambda own: (own["score high"] - own["score low"]) / (2 * 1.96)
+    varies = {", ".join(key): heterogeneity(own["score"], error(own)) for key, own in groups}
     named = shown.assign(case=shown[["model", "side", "type"]].agg(", ".join, axis=1))
     for key, column in found.items():
         if isinstance(column, str):

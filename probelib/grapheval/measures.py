@@ -286,26 +286,6 @@ def beside_mirror(typed: pd.DataFrame, mirrors: pd.DataFrame) -> pd.DataFrame:
     return correct.join(by["mirror"]["score"].rename("mirror"), on=keys).join(lead, on=keys)
 
 
-def heterogeneity(rows: pd.DataFrame) -> dict[str, float]:
-    """Standard deviation of the types' true scores: one test that they differ at all. ``rows``: a
-    ``score`` with its interval per type; its sampling error e is the interval's width / 3.92.
-
-    Return ``value``: the root of variance(score) - mean(e^2), negative if the scores vary less than
-    by chance; ``low``, ``high``: likewise the 95 % range of variance(score + normal error) - 2
-    mean(e^2); ``n`` types. NaN for fewer than three types.
-    """
-    table = rows[["score", "score low", "score high"]].dropna().to_numpy(dtype=float)
-    score, error = table[:, 0], (table[:, 2] - table[:, 1]) / (2 * 1.96)
-    if len(score) < 3:
-        return {"value": np.nan, "low": np.nan, "high": np.nan, "n": len(score)}
-    drawn = np.random.default_rng(0).normal(size=(2000, len(score))) * error
-    noise = (error**2).mean()
-    ends = percentile_interval((score + drawn).var(axis=1, ddof=1) - 2 * noise)
-    excess = np.array([score.var(ddof=1) - noise, *ends])
-    value, low, high = (np.sign(excess) * np.sqrt(np.abs(excess))).tolist()
-    return {"value": value, "low": low, "high": high, "n": len(score)}
-
-
 def correlate(table: pd.DataFrame, relations) -> pd.DataFrame:
     """Every pair of columns (figure 8): ``x``, ``y``, ``pearson`` with its interval, ``n`` (rows
     that both define), ``relations`` (of these rows, which are resampled by relation)."""

@@ -155,20 +155,6 @@ def test_correct_by_type_stands_beside_its_mirror_image():
     assert found["above low"]["city"] < 0 < found["above high"]["city"]
 
 
-def scored_types(scores, half) -> pd.DataFrame:
-    ends = {"score low": np.subtract(scores, half), "score high": np.add(scores, half)}
-    return pd.DataFrame({"score": scores} | ends)
-
-
-def test_heterogeneity_by_hand_and_of_nothing():
-    """Types 0, 1 with errors of 0.1: variance 0.5 / 1.5 of four scores, less 0.01."""
-    found = measures.heterogeneity(scored_types([0, 1, 0, 1], 0.196))
-    assert found["value"] == pytest.approx(np.sqrt(1 / 3 - 0.01)) and found["low"] > 0.4
-    alike = measures.heterogeneity(scored_types([0.5] * 8, 0.196))
-    assert alike["value"] == pytest.approx(-0.1) and alike["low"] < 0 and alike["n"] == 8
-    assert np.isnan(measures.heterogeneity(scored_types([0, 1], 0.1))["low"])
-
-
 def test_correlations_of_rows_that_both_define():
     gaps = pd.DataFrame({"x": [1, 2, 3, 4, 50.0], "y": [1, np.nan, np.nan, 2, 9]})
     found = measures.correlate(gaps, list("abbac")).iloc[0]
