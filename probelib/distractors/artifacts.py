@@ -124,7 +124,7 @@ def table2() -> Artifact:
 def table3(calibrated: Calibrations) -> Artifact:
     """Agreement of every measure with the ratings."""
     table = measures.agreement(calibrated).assign(facts=len(calibrated.rating))
-    ours = cases(table, "to ApprOpt", "measure", "facts")
+    ours = cases(table, "to ApprOpt", "measure", "facts").assign(missed=calibrated.missed)
     found = {"generated": ours[ours.index.isin(GENERATED)], "probability": ours.loc["Probability"]}
     return Artifact("distractors/table3", table, check("distractors/table3", **found))
 
@@ -173,15 +173,13 @@ def _percents(counts: pd.Series, n: int, name: str) -> pd.DataFrame:
 
 def table5(counts: pd.Series, n: int) -> Artifact:
     """The share of sentences with each error, several per sentence (``count_errors``)."""
-    table = _percents(counts[[*sorted(ERRORS), WORST[-1]]], n, "error")
-    return Artifact("distractors/table5", table)
+    named = counts[[*sorted(ERRORS), WORST[-1]]]
+    return Artifact("distractors/table5", _percents(named, n, "error"))
 
 
 def table6(counts: pd.Series, n: int) -> Artifact:
     """The share of sentences with minor errors only, with a blunder, with none."""
-    table = _percents(counts[list(WORST)], n, "category")
-    blunders = cases(table.assign(n=n), "percent", "category", "n").loc[WORST[1]]
-    return Artifact("distractors/table6", table, check("distractors/table6", blunders=blunders))
+    return Artifact("distractors/table6", _percents(counts[list(WORST)], n, "category"))
 
 
 def table8(sentences: pd.DataFrame, made: dict[str, pd.DataFrame]) -> Artifact:
@@ -199,8 +197,9 @@ def table8(sentences: pd.DataFrame, made: dict[str, pd.DataFrame]) -> Artifact:
     return Artifact("distractors/table8", pd.DataFrame(rows, columns=columns))
 
 
-def figure3(table: pd.DataFrame) -> Artifact:
-    """Agreement against the number of distractors (``measures.agreement_by_n``)."""
+def figure3(table: pd.DataFrame, missed: str = "") -> Artifact:
+    """Agreement against the number of distractors (``measures.agreement_by_n``). ``missed``, also
+    of figures 4 and 6: see ``Calibrations``."""
     curves = {s: _band(own, "n", "tau") for s, own in table.groupby("strategy", sort=False)}
     labels, last = ("distractors n", "Kendall's tau, mean of the test folds"), table["n"].max()
     figure = report.bands({"": curves}, *labels)
@@ -210,27 +209,29 @@ def figure3(table: pd.DataFrame) -> Artifact:
             look = {"fillstyle": "none", "color": report.style_at(place)["color"]}
             figure.axes[0].plot(n, tau[n], "o", markersize=9, **look)
     after = cases(table[table["n"] == min(ENOUGH, last)], "to last", "strategy")
-    after["missed"] = "" if last > ENOUGH else "more than 15 distractors"
+    after["missed"] = missed if last > ENOUGH else "more than 15 distractors"
     found = {"enough": after.loc["ApprOpt"], "more": after.loc[["Random", "Temp+Sem"]]}
     return Artifact("distractors/figure3", table, check("distractors/figure3", **found), figure)
 
 
-def figure4(table: pd.DataFrame) -> Artifact:
+def figure4(table: pd.DataFrame, missed: str = "") -> Artifact:
     """Agreement against the number of sentences (``measures.agreement_by_sentences``)."""
     labels = ("cloze sentences", "Kendall's tau, mean of the test folds")
     figure = report.line_panels(table, "sentences", "tau", ends("tau"), labels, TOGETHER)
     last = cases(table[table["sentences"] == table["sentences"].max()], "gain", "measure")
+    last = last.assign(missed=missed)
     frame = table[["measure", "sentences", "tau", *ends("tau"), "std", "choices", "undefined"]]
     return Artifact("distractors/figure4", frame, check("distractors/figure4", gain=last), figure)
 
 
-def figure6(table: pd.DataFrame) -> Artifact:
+def figure6(table: pd.DataFrame, missed: str = "") -> Artifact:
     """Proportional gain in tau over one sentence (``measures.agreement_by_sentences``)."""
     labels = ("cloze sentences", "proportional gain in tau, percent")
     figure = report.line_panels(table, "sentences", "gain", ends("gain"), labels, TOGETHER, 0)
     last = table[table["sentences"] == table["sentences"].max()]
     generated = last[last["measure"].isin([*GENERATED, "LLM-as-a-judge"])]
-    claims = check("distractors/figure6", generated=cases(generated, "to ApprOpt", "measure"))
+    generated = cases(generated, "to ApprOpt", "measure").assign(missed=missed)
+    claims = check("distractors/figure6", generated=generated)
     columns = ["gain", *ends("gain"), "to ApprOpt", *ends("to ApprOpt")]
     frame = table[["measure", "sentences", *columns]]
     return Artifact("distractors/figure6", frame, claims, figure)
@@ -242,10 +243,13 @@ def figure5(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
     curves, last = _curves(outcomes, seed, "Avg"), outcomes[by_size[0]].shape[1]
     named = {name.removeprefix("atlas-"): curves[name] for name in by_size}
     figure = report.bands({"": named}, "distractors n", "mean Avg@n")
+    size = lambda name: outcomes[name].attrs["parameters"]
+    missed = "" if size(by_size[0]) < size(by_size[-1]) else "models of two sizes"
     step = lambda large, small: change_of(outcomes[large], outcomes[small], last, "Avg", seed)
     steps = {f"{a} to {b}": step(b, a) for a, b in zip(by_size, by_size[1:], strict=False)}
-    found = {"steps": pd.DataFrame(steps).T} if steps else {}
-    claims = check("distractors/figure5", largest=step(by_size[-1], by_size[0]), **found)
+    largest = step(by_size[-1], by_size[0]) | {"missed": missed}
+    found = {"steps": pd.DataFrame(steps).T} if len(steps) > 1 else {}
+    claims = check("distractors/figure5", largest=largest, **found)
     return Artifact("distractors/figure5", _rows(curves, "model"), claims, figure)
 
 

@@ -126,13 +126,16 @@ class Calibrations(NamedTuple):
     rating: np.ndarray  # of each of these facts, (facts,)
     undefined: int  # number of rated facts left out
     chosen: dict[str, pd.DataFrame]  # the configuration chosen for each fold (``stats.calibrate``)
+    missed: str = ""  # what is needed where the ratings are only a stand-in
 
     def picks(self, name: str) -> list:
         """The configuration of each fold."""
         return self.chosen[name]["configuration"].tolist()
 
 
-def calibrations(grids: dict[str, pd.DataFrame], ratings: pd.DataFrame) -> Calibrations:
+def calibrations(
+    grids: dict[str, pd.DataFrame], ratings: pd.DataFrame, missed: str = ""
+) -> Calibrations:
     """Calibrate every measure on common facts and folds. ``ratings``: ``fact``, ``rating``."""
     values, rated = {}, ratings.set_index("fact")["rating"]
     for name in [name for name in ORDER if name in grids]:
@@ -143,7 +146,7 @@ def calibrations(grids: dict[str, pd.DataFrame], ratings: pd.DataFrame) -> Calib
     facts, rating = rated.index[defined], rated[defined].to_numpy()
     values = {name: value.loc[facts] for name, value in values.items()}
     chosen = {name: stats.calibrate(value, rating) for name, value in values.items()}
-    return Calibrations(values, rating, int((~defined).sum()), chosen)
+    return Calibrations(values, rating, int((~defined).sum()), chosen, missed)
 
 
 def ends(name: str) -> list[str]:

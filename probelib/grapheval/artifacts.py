@@ -11,7 +11,7 @@ from probelib.grapheval import measures
 from probelib.grapheval.measures import METRICS, SCORES, Answer
 from probelib.grapheval.speed import ALONE, TOGETHER
 from probelib.report import Artifact, cases, check, dot_rows, heat, marks, subplots
-from probelib.stats import heterogeneity, magnitude, pearson
+from probelib.stats import heterogeneity, magnitude
 
 WORDS = {0: "says true", 1: "says false", 2: "does not know"}  # Answer -> words
 LETTERS = {"T": "Truthful", "I": "Informative", "C": "Correct", "D": "degree"}  # of figure 8
@@ -53,7 +53,7 @@ def figure2(kg, labels: pd.DataFrame, quality: dict, scored: pd.DataFrame, width
     true, answers = int(labels["true"].sum()), np.bincount(labels["answer"], minlength=3)
     scores = "\n".join(f"{m.capitalize()} {v:.2f}" for m, v in means.items())
     texts = [
-        f"knowledge graph\n{triples:,} triples\n{kg.graph.relations.num_rows} relations",
+        f"knowledge graph\n{triples:,} triples\n{statistics(kg.graph)['relations']} relations",
         f"{n} statements\n{true} true, {n - true} false",
         f"its answers\n{answers[0]} true, {answers[1]} false\n{answers[2]} don't know",
         f"states [{n}, {width}]\nof the substitute",
@@ -123,11 +123,7 @@ def figure5(typed: pd.DataFrame) -> Artifact:
 
 def figure6(typed: pd.DataFrame) -> Artifact:
     """Truthful by type of head and tail."""
-    keys = ["model", "side", "type"]
-    wide = typed.pivot_table(index=keys, columns="metric", values="score", sort=False)
-    groups = wide.groupby(["model", "side"], sort=False)
-    r = {", ".join(key): pearson(own["truthful"], own["informative"]) for key, own in groups}
-    return _by_type("grapheval/figure6", typed, "truthful", "Truthful", abstain=pd.DataFrame(r).T)
+    return _by_type("grapheval/figure6", typed, "truthful", "Truthful")
 
 
 def figure7(typed: pd.DataFrame) -> Artifact:

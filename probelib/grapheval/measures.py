@@ -55,6 +55,7 @@ METRICS = ["truthful", "informative", "correct"]
 TYPED = ("average", *METRICS)  # metrics of figures 3 and 5 to 7
 SCORES = ("precision", "recall", "f1")
 STRONG = 0.3  # |r| of a strong correlation
+MEAN = "mean of the models"
 VERDICT = "verdict at once (Yes, No), verified facts (AUC)"  # a requirement of 02_models
 
 
@@ -308,7 +309,7 @@ def correlate_models(scored: pd.DataFrame, about: pd.DataFrame) -> pd.DataFrame:
     if len(groups) > 1:
         triples = scored.groupby("triple")
         means = triples[METRICS].mean().join(triples["relation"].first()).reset_index()
-        groups["mean of the models"] = means
+        groups[MEAN] = means
     frames = []
     for model, rows in groups.items():
         table = rows[METRICS].rename(columns=short).reset_index(drop=True)
@@ -320,6 +321,7 @@ def correlate_models(scored: pd.DataFrame, about: pd.DataFrame) -> pd.DataFrame:
 def weak_links(linked: pd.DataFrame) -> pd.DataFrame:
     """|r| of every metric with degree and with popularity, per model, of ``correlate_models``.
     ``missed``: not testable where |r| with the exposure count is not above ``STRONG`` either."""
+    linked = linked[linked["model"] != MEAN]
     names = {"pearson": "value", "pearson low": "low", "pearson high": "high"}
     rows = linked[linked["y"].isin(list("TIC")) & linked["x"].isin(list("DPE"))]
     rows = magnitude(rows.rename(columns=names)).set_index(["model", "y"])

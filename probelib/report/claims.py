@@ -20,6 +20,8 @@ from probelib.paths import PACKAGE
 VERDICTS = ("shown", "reversed", "undecided", "no interval", "not testable here")
 ESTIMATES = ["value", "low", "high", "n", "missed"]
 COLUMNS = ["key", "claim", "statistic", "printed", "case", "value", "low", "high", "n", "verdict"]
+COLUMNS += ["missed"]
+FEWEST = 6  # cases; of fewer not even all of one sign are significant (two-sided, 5 %)
 
 
 class Claim(NamedTuple):
@@ -117,9 +119,11 @@ def check(artifact: str, **estimates) -> pd.DataFrame:
         table = table.rename(columns={"r": "value", "tau": "value"}).reindex(columns=ESTIMATES)
         for case, value, low, high, n, missed in table.itertuples():
             said = verdict(low, high, about.sign, about.level)
-            said = said if pd.isna(missed) or not missed else VERDICTS[-1]
+            missed = "" if pd.isna(missed) else missed
+            missed = missed or ("more cases" if n < FEWEST and said != "no interval" else "")
             told = (key, about.claim, about.statistic, about.printed)
-            rows.append((*told, case, value, low, high, n, said))
+            said = VERDICTS[-1] if missed else said
+            rows.append((*told, case, value, low, high, n, said, missed))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -145,21 +149,26 @@ def result(own: pd.DataFrame, about: Claim) -> str:
 
     own   rows of ``check`` for this claim
     """
+    why = ", ".join(filter(None, dict.fromkeys(own["missed"].fillna(""))))
+    reason = f" (needs {why})" if why else ""
     if len(own) == 1:
         value, low, high, n = own.iloc[0][["value", "low", "high", "n"]]
         found = _number(value, low, high, about.decimals)
         found += f", n = {n:,.0f}" if pd.notna(n) else ""
-        return f"{about.statistic} = {found}: {own['verdict'].iloc[0]}"
+        return f"{about.statistic} = {found}: {own['verdict'].iloc[0]}{reason}"
     counts = own["verdict"].value_counts().reindex(VERDICTS).dropna().astype(int)
     listed = ", ".join(f"{word} {count}" for word, count in counts.items())
+    one = about.cases == "models" and own["case"].str.partition("@")[0].nunique() == 1
+    over = f"over {len(own)} {'variants of one model' if one else about.cases}"
     mean = _number(own["value"].mean(), np.nan, np.nan, about.decimals)
-    return f"{len(own)} {about.cases}{'' if about.mixed else f', mean {mean}'}: {listed}"
+    mean = "" if about.mixed else f" = {mean}"
+    return f"{about.statistic}{mean} {over}: {listed}{reason}"
 
 
 def sentences(claims: pd.DataFrame, artifact: str) -> list[str]:
     """Each claim with the paper's value and its result, in Markdown."""
     of, lines = texts(artifact), []
-    for key, own in claims.groupby("key", sort=False):
+    for key, own in claims.reindex(columns=COLUMNS).groupby("key", sort=False):
         about = of.claim(key)
         paper = "" if pd.isna(about.printed) else f" Paper: {about.printed:g}."
         lines.append(f"**{about.claim}**{paper} Here: {result(own, about)}.")
