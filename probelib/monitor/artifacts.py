@@ -1,5 +1,6 @@
 """MONITOR's tables and figures: measured numbers in, ``Artifact`` out (texts: ``claims.yaml``)."""
 
+import textwrap
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -64,12 +65,13 @@ def figure1(example: pd.DataFrame, model: str) -> Artifact:
 
 
 def figure2(top: pd.DataFrame) -> Artifact:
-    """The most probable objects (``label``, ``probability``) of two models after a question."""
+    """The most probable objects (``label``, ``probability``) of two models after a ``text``."""
     models = top["model"].unique()
-    figure, axes = charts.subplots(3.6, 1.1 * len(models) + 0.3, len(models), sharex=True)
+    figure, axes = charts.subplots(3.6, 1.1 * len(models) + 0.5, len(models), sharex=True)
     for axis, model in zip(axes.flat, models, strict=True):
         _objects(axis, top[top["model"] == model], model, color=model_style(model)["color"])
     axes[-1, 0].set(xlabel="probability")
+    figure.suptitle(textwrap.fill(top["text"].iloc[0], 60), fontsize=8)
     return Artifact("monitor/figure2", top, figure=figure)
 
 
@@ -157,7 +159,8 @@ def figure3(prompts: pd.DataFrame, objects: pd.DataFrame, gold: str) -> Artifact
     table["gold"] = table["label"] == gold
     figure, axes = charts.subplots(4.0, 4.1, 3, sharex=True)
     frame, (f, n) = prompts["template"].iloc[1], prompts["distance"].iloc[1:]
-    titles = ["(a) primary anchor", f"(b) paraphrase {frame}: |p - f| = {f:.3f}"]
+    titles = [textwrap.fill(f"(a) primary: {prompts['text'].iloc[0]}", 60)]
+    titles += [f"(b) paraphrase {frame}: |p - f| = {f:.3f}"]
     primary = table[table["gold"]].set_index("prompt")["probability"][0]
     for i, title in enumerate([*titles, f"(c) distractor: |p - n| = {n:.3f}"]):
         bars, axis = table[table["prompt"] == i].reset_index(drop=True), axes[i, 0]
