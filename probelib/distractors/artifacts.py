@@ -16,8 +16,8 @@ from probelib.facts.annotated import ERRORS, MINOR, read_verbalizations
 from probelib.report import Artifact, cases, check
 
 GENERATED = ("ROUGE-L", "BERT-score")  # the measures that the paper calls not well correlated
-# the measures of the paper's figures 4 and 6
-TOGETHER = (*GENERATED, "LLM-as-a-judge", "Probability", "Precision@n", "Dist. ApprOpt")
+PANELS = dict.fromkeys([*GENERATED, "LLM-as-a-judge"], "generated text")  # of figures 4 and 6
+PANELS |= dict.fromkeys(["Probability", "Precision@n"], "probabilities")
 ENOUGH, READ_AT = 15, 20  # distractors that suffice for ApprOpt in the paper; those of figure 8
 NEAR = 0.01 + 1e-12  # a curve of figure 3 has settled where it first is so near its best value
 ANNOTATED = 77  # sentences of the paper's tables 5 and 6
@@ -216,8 +216,7 @@ def figure3(table: pd.DataFrame, missed: str = "") -> Artifact:
 
 def figure4(table: pd.DataFrame, missed: str = "") -> Artifact:
     """Agreement against the number of sentences (``measures.agreement_by_sentences``)."""
-    labels = ("cloze sentences", "Kendall's tau, mean of the test folds")
-    figure = report.line_panels(table, "sentences", "tau", ends("tau"), labels, TOGETHER)
+    figure = _by_sentences(table, "tau", "Kendall's tau, mean of the test folds")
     last = cases(table[table["sentences"] == table["sentences"].max()], "gain", "measure")
     last = last.assign(missed=missed)
     frame = table[["measure", "sentences", "tau", *ends("tau"), "std", "choices", "undefined"]]
@@ -226,8 +225,9 @@ def figure4(table: pd.DataFrame, missed: str = "") -> Artifact:
 
 def figure6(table: pd.DataFrame, missed: str = "") -> Artifact:
     """Proportional gain in tau over one sentence (``measures.agreement_by_sentences``)."""
-    labels = ("cloze sentences", "proportional gain in tau, percent")
-    figure = report.line_panels(table, "sentences", "gain", ends("gain"), labels, TOGETHER, 0)
+    figure = _by_sentences(table, "gain", "proportional gain in tau, percent")
+    for axis in figure.axes:
+        axis.axhline(0, color="0.6", linewidth=0.8, zorder=0)
     last = table[table["sentences"] == table["sentences"].max()]
     generated = last[last["measure"].isin([*GENERATED, "LLM-as-a-judge"])]
     generated = cases(generated, "to ApprOpt", "measure").assign(missed=missed)
@@ -235,6 +235,18 @@ def figure6(table: pd.DataFrame, missed: str = "") -> Artifact:
     columns = ["gain", *ends("gain"), "to ApprOpt", *ends("to ApprOpt")]
     frame = table[["measure", "sentences", *columns]]
     return Artifact("distractors/figure6", frame, claims, figure)
+
+
+def _by_sentences(table: pd.DataFrame, y: str, label: str):
+    """``y`` and its band against the number of sentences, a panel per kind of measure."""
+    panels = {}
+    for (kind, name), own in table.groupby(
+        [table["measure"].map(PANELS).fillna("distractors"), "measure"], sort=False
+    ):
+        panels.setdefault(kind, {})[name.removeprefix("Dist. ")] = _band(own, "sentences", y)
+    figure = report.bands(panels, "cloze sentences", label)
+    figure.axes[0].autoscale(axis="y")
+    return figure
 
 
 def figure5(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:

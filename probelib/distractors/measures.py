@@ -244,7 +244,7 @@ def by_sentences(values: pd.DataFrame, number: pd.Series, facts, rating, picks: 
     """
     asked = values.groupby(level=0).size().reindex(facts)
     if (short := asked[asked < number.nunique()]).size:
-        said = f"{len(short)} facts do not have all {number.nunique()} sentences"
+        said = f"{len(short)} of {len(asked)} facts do not have all {number.nunique()} sentences"
         said += f", e.g. {short.index[0]} ({short.iloc[0]})"
         raise ProbeError(f"{said}. Use n_sentences={asked.min()}, which all have")
     which, rows, drawn = values.index.get_level_values(1).map(number), [], []

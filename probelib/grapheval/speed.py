@@ -7,7 +7,6 @@ import pandas as pd
 
 from probelib.grapheval.scores import GraphEvalSettings, statement_prompts
 from probelib.lm.internals.memory import measured
-from probelib.report import machine
 
 BATCH, GENERATED = 64, 400  # GENERATED: statements of a timed run of generation in batches
 ALONE, TOGETHER = "generation, one by one", f"generation, batches of {BATCH}"
@@ -37,7 +36,7 @@ def measure_speeds(
         known = {"model": name, "substitute": small}
         for method, work in works.items():
             rows.append(known | {"method": method} | time_method(model, *work))
-            rows[-1]["machine"] = machine(model.device)
+            rows[-1]["machine"] = model.describe()["device_name"]
     return pd.DataFrame(rows)
 
 

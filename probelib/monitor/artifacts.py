@@ -307,7 +307,7 @@ def figure11(measured: Measured) -> Artifact:
         ends = (own["MONITOR low"], own["MONITOR high"])
         axis.fill_between(own["parameters"], *ends, color=BLUE, alpha=0.2, linewidth=0)
         axis.set_title(f"{r} ({n})", fontsize=8, pad=2)
-        charts.size_axis(axis, drawn["parameters"], ends_only=True)
+        charts.size_axis(axis, drawn["parameters"])
         axis.set_xlabel(None)
         bottom = place + columns >= curves.ngroups  # no panel below it
         axis.tick_params(axis="x", labelsize=7, labelbottom=bottom)
