@@ -21,12 +21,12 @@ def table(artifact: str) -> pd.DataFrame:
 
 
 def find(artifact: str) -> pd.DataFrame | None:
-    """``table`` for print, each model by one name; None if the paper prints no numbers for this
-    artifact."""
+    """``table`` for print: texts, digit by digit as printed, each model by one name; None if the
+    paper prints no numbers for this artifact."""
     path = PACKAGE / "published" / f"{artifact.replace('/', '_')}.csv"
     if not path.exists():
         return None
-    printed = pd.read_csv(path).convert_dtypes()  # whole numbers stay whole beside gaps
+    printed = pd.read_csv(path, dtype=str, keep_default_na=False)
     keys = ["relation", "model_key"]
     if list(printed)[:2] == keys and len(printed.columns) == 3:  # one number: a matrix
         printed = printed.pivot(index=keys[0], columns=keys[1]).droplevel(0, axis=1).reset_index()

@@ -36,7 +36,7 @@ BESIDE = {"SmolLM2": "real"}  # column of the page of claims -> committed profil
 LONGEST = 30  # rows of a table that are shown unfolded
 CLAIMS = """# What the papers claim, and what came out here
 
-One row per claim. *In the paper* quotes it; *here* is the estimate of the artifact that the link leads to. The verdict comes
+One row per claim. *In the paper* quotes it, *its number* is printed there or computed from its table; *here* is the estimate of the artifact that the link leads to. The verdict comes
 from 95 % intervals alone: *shown* or *reversed* if they exclude the level of the claim, *undecided* if they do not; cases are
 counted, never outvoted. All estimates are in the `.claims.csv` beside each artifact.
 """
@@ -143,13 +143,16 @@ def write_page(profile: str, step) -> Path | None:
 def _with_summary(body: str, profile: str, step) -> str:
     """The page with the claims of its artifacts at the top, each with a link, and the same page of
     the committed profiles."""
-    lines, folder = [], page_path(profile, step.notebook).parent
+    lines, folder, scope = [], page_path(profile, step.notebook).parent, ""
     for artifact in step.makes:
-        record = paths.FIGURES / profile / f"{artifact}.json"
-        found = json.loads(record.read_text(encoding="utf-8"))["finding"] if record.exists() else ""
-        if found:
+        file = paths.FIGURES / profile / f"{artifact}.json"
+        record = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        if record.get("finding"):
             link = f"[{artifact_title(artifact)}](#{artifact.split('/')[1]})"
-            lines.append(f"- {link}: {escape_markdown(found)}")
+            lines.append(f"- {link}: {escape_markdown(record['finding'])}")
+        scope = record.get("scope", scope)  # the last artifact's, when all models have been read
+    if scope:
+        lines.append(f"- Scores of this page: {escape_markdown(scope)}")
     for name, other in ({"the organisms": DEFAULT} | BESIDE).items():
         if other != profile and (page := page_path(other, step.notebook)).exists():
             lines.append(f"- The same on {name}: [{other}]({_link(page, folder)})")
@@ -184,8 +187,8 @@ def page_path(profile: str, notebook: str) -> Path:
 
 
 def artifact_markdown(profile: str, artifact: str, folder: Path, picture: bool = True) -> str:
-    """A table or figure as Markdown, for a page in ``folder``: ``picture`` or table, caption, scope,
-    claims, the paper's values."""
+    """A table or figure as Markdown, for a page in ``folder``: ``picture`` or table, caption, claims,
+    the paper's values."""
     stem = paths.FIGURES / profile / artifact
     record = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
     if record["kind"] == "figure":
@@ -197,20 +200,20 @@ def artifact_markdown(profile: str, artifact: str, folder: Path, picture: bool =
     what = "all columns" if record["shown"] else "numbers"
     numbers = f"[{what}]({_link(stem.with_suffix('.csv'), folder)})"
     about = f"**{artifact_title(artifact)}.** {escape_markdown(record['caption'])}"
-    scope = f"<sub>{escape_markdown(record['scope'])} ({numbers})</sub>"
     finding = f"> {escape_markdown(record['finding'])}" if record["finding"] else ""
     folded = ""
     if (printed := published.find(artifact)) is not None:
-        table = printed.astype(object).fillna("").astype(str)
-        table = table_markdown(table, record["decimals"])
+        table = table_markdown(printed.fillna(""), decimals=None)
         folded = f"<details><summary>In the paper</summary>\n\n{table}\n\n</details>"
     anchor = f"<a id='{artifact.split('/')[1]}'></a>"
-    return "\n\n".join(filter(None, (anchor, shown, f"{about} {scope}", finding, folded)))
+    return "\n\n".join(
+        filter(None, (anchor, shown, f"{about} <sub>({numbers})</sub>", finding, folded))
+    )
 
 
-def table_markdown(table: pd.DataFrame, decimals: dict | int = 3, bold=None) -> str:
-    """A table of the CSV's texts as a Markdown table; columns of fractions get their decimals, an
-    empty cell is "–". ``bold``: column -> numbers of its rows in bold (``Artifact.bold``)."""
+def table_markdown(table: pd.DataFrame, decimals: dict | int | None = 3, bold=None) -> str:
+    """A table of the CSV's texts as a Markdown table; columns of fractions get their decimals
+    (None: as they are), an empty cell is "–". ``bold``: column -> numbers of its rows in bold (``Artifact.bold``)."""
     columns = {name: _cells(table[name], claims.digits(decimals, name)) for name in table}
     for name in (bold or {}).keys() & columns.keys():
         for row in bold[name]:
@@ -221,9 +224,9 @@ def table_markdown(table: pd.DataFrame, decimals: dict | int = 3, bold=None) -> 
     return lines if n <= LONGEST else folded
 
 
-def _cells(column: pd.Series, digits: int) -> list[str]:
+def _cells(column: pd.Series, digits: int | None) -> list[str]:
     texts = column.astype(str)
-    if texts.str.contains(r"\.|e-").any() and holds_numbers(texts):
+    if digits is not None and texts.str.contains(r"\.|e-").any() and holds_numbers(texts):
         return [f"{float(text):.{digits}f}" if text else "–" for text in texts]
     return [escape_cell(str(value)) or "–" for value in column]
 
@@ -233,7 +236,7 @@ def write_claims(profile: str, steps: list) -> Path | None:
     beside, parts = {name: other for name, other in BESIDE.items() if other != profile}, []
     saved = lambda path: pd.read_csv(path) if path.exists() else None
     for paper, name in PAPERS.items():
-        rows = [("claim", "in the paper", "printed", "here", *beside)]
+        rows = [("claim", "in the paper", "its number", "here", *beside)]
         for step in steps:
             for artifact in [name for name in step.makes if name.startswith(f"{paper}/")]:
                 link = f"[{artifact_title(artifact)}]({step.notebook}.md#{artifact.split('/')[1]})"

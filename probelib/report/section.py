@@ -160,7 +160,7 @@ class Section:
         files.write_json(path.with_suffix(".json"), record)
 
     def scope(self) -> str:
-        """The line below every artifact: whose scores, on which facts."""
+        """A line for the page: whose scores, on which facts."""
         about, parts = self.provenance["facts"], []
         if names := {model["model"] for model in self._read}:
             parts.append(f"{len(names)} models" if len(names) > 1 else min(names))
