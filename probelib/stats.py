@@ -37,14 +37,16 @@ def _complete(*values, known=np.isfinite) -> list[np.ndarray]:
     return [v[there] for v in values]
 
 
-def pearson_over_models(x, y, family) -> dict[str, float]:
-    """``pearson`` over models of several families, which are not independent: ``low`` and ``high``
-    are the outermost ends of its intervals over all models and without each family in turn (NaN if
-    fewer than 4 models remain), so that no family alone can decide a sign."""
-    family, found = np.asarray(family), pearson(x, y)
-    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+def pearson_over_models(x, y, family, given=None) -> dict[str, float]:
+    """``pearson`` over models of several families (with ``given``: ``partial``), which are not
+    independent: ``low`` and ``high`` are the outermost ends of its intervals over all models and
+    without each family in turn (NaN if fewer than 4 models remain), so that no family alone can
+    decide a sign."""
+    columns = [np.asarray(v, dtype=float) for v in (x, y, given) if v is not None]
+    of, family = pearson if given is None else partial, np.asarray(family)
+    found = of(*columns)
     others = [family != one for one in np.unique(family)] if len(np.unique(family)) > 1 else []
-    without = [pearson(x[kept], y[kept]) for kept in others]
+    without = [of(*(values[kept] for values in columns)) for kept in others]
     low, high = (np.array([r[end] for r in [found, *without]]) for end in ("low", "high"))
     return found | {"low": float(low.min()), "high": float(high.max())}
 
@@ -65,6 +67,25 @@ def partial(x, y, given) -> dict[str, float]:
     wide = scipy.stats.norm.ppf((1 + LEVEL) / 2) / np.sqrt(n - 4) if n > 4 else np.nan
     low, high = np.tanh(np.arctanh(np.clip(r, -1 + 1e-15, 1 - 1e-15)) + np.array([-wide, wide]))
     return {"r": r, "p": p, "low": float(low), "high": float(high), "n": n}
+
+
+def heterogeneity(score, error) -> dict[str, float]:
+    """Standard deviation of true scores (of relations, of types): one test that they differ at all.
+
+    score, error   [n] the measured scores and their standard errors
+    returns        ``value``: the root of variance(score) - mean(error^2), 0 if the scores vary less
+                   than by chance; ``low``, ``high``: likewise the 95 % range of variance(score +
+                   normal error) - 2 mean(error^2); ``n``. NaN for fewer than three scores
+    """
+    score, error = _complete(score, error)
+    if len(score) < 3:
+        return {"value": np.nan, "low": np.nan, "high": np.nan, "n": len(score)}
+    drawn = np.random.default_rng(0).normal(size=(2000, len(score))) * error
+    noise = (error**2).mean()
+    ends = percentile_interval((score + drawn).var(axis=1, ddof=1) - 2 * noise)
+    excess = np.array([score.var(ddof=1) - noise, *ends])
+    value, low, high = np.sqrt(np.maximum(excess, 0)).tolist()
+    return {"value": value, "low": low, "high": high, "n": len(score)}
 
 
 def wilson(successes: int, n: int) -> tuple[float, float]:

@@ -223,3 +223,22 @@ def test_last_bits_decide_no_rank():
     assert stats.auc(moved, rating > 1) == stats.auc(score, rating > 1)
     replicates = [stats.kendall_replicates(own, rating, 50) for own in (moved, score)]
     assert (replicates[0] == replicates[1]).all()
+
+
+def test_heterogeneity_by_hand_and_of_nothing():
+    """Scores 0, 1 with errors of 0.1: variance 0.5 / 1.5 of four scores, less 0.01."""
+    found = stats.heterogeneity([0, 1, 0, 1], [0.1] * 4)
+    assert found["value"] == pytest.approx(np.sqrt(1 / 3 - 0.01)) and found["low"] > 0.4
+    assert stats.heterogeneity([0.5] * 8, [0.1] * 8)["value"] == 0
+    assert np.isnan(stats.heterogeneity([0, 1], [0.1] * 2)["low"])
+
+
+def test_a_correlation_given_a_third_column_holds_without_each_family():
+    """One family carries the correlation: without it nothing is decided."""
+    draw = np.random.default_rng(1)
+    x, z, family = draw.normal(size=20), draw.normal(size=20), np.repeat(["a", "b"], 10)
+    y = np.where(family == "a", 4 * x, draw.normal(size=20)) + z
+    whole, held = stats.partial(x, y, z), stats.pearson_over_models(x, y, family, z)
+    alone = stats.partial(x[10:], y[10:], z[10:])
+    assert held["r"] == whole["r"] and whole["low"] > 0
+    assert held["low"] == alone["low"] < 0 and held["high"] >= whole["high"]

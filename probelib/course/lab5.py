@@ -66,7 +66,7 @@ eq2 = Check(
         *((FALSE, [TRUE, TRUE]), (TRUE, [TRUE, FALSE, IDK, FALSE]), (IDK, [TRUE, FALSE])),
     ],
     exchanged=partial(_eq2, variant="released"),
-    text=partial(_eq2, false_scores_zero=True),
+    text=lambda answer, corrupted: (0.0,) * 3 if answer == FALSE else _eq2(answer, corrupted),
 )
 
 

@@ -16,8 +16,8 @@ from probelib.facts.annotated import ERRORS, MINOR, read_verbalizations
 from probelib.report import Artifact, cases, check
 
 GENERATED = ("ROUGE-L", "BERT-score")  # the measures that the paper calls not well correlated
-# the measures of the paper's figures 4 and 6
-TOGETHER = (*GENERATED, "LLM-as-a-judge", "Probability", "Precision@n", "Dist. ApprOpt")
+PANELS = dict.fromkeys([*GENERATED, "LLM-as-a-judge"], "generated text")  # of figures 4 and 6
+PANELS |= dict.fromkeys(["Probability", "Precision@n"], "probabilities")
 ENOUGH, READ_AT = 15, 20  # distractors that suffice for ApprOpt in the paper; those of figure 8
 NEAR = 0.01 + 1e-12  # a curve of figure 3 has settled where it first is so near its best value
 ANNOTATED = 77  # sentences of the paper's tables 5 and 6
@@ -39,9 +39,6 @@ def _rows(curves: dict[str, pd.DataFrame], name: str, **more) -> pd.DataFrame:
 def _band(table: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
     """A column and its interval as a curve of ``report.bands``."""
     return table.set_index(x)[[y, *ends(y)]].set_axis(["mean", "low", "high"], axis=1)
-
-
-# Section 4.1: which distractors are the hardest?
 
 
 def figure1(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
@@ -108,9 +105,6 @@ def endings(by_ending: dict[str, dict[str, pd.DataFrame]], seed: int = 0) -> Art
     return Artifact("distractors/endings", pd.DataFrame(rows, columns=columns), claims)
 
 
-# Sections 2 and 4.2: the measures, their cost, their agreement with the ratings
-
-
 def table1(costs: pd.DataFrame) -> Artifact:
     """Properties of the measures beside their measured cost (``scores.cost_per_fact``)."""
     judged = published.table("distractors/table1").rename(columns={"cost": "cost in the paper"})
@@ -130,7 +124,7 @@ def table2() -> Artifact:
 def table3(calibrated: Calibrations) -> Artifact:
     """Agreement of every measure with the ratings."""
     table = measures.agreement(calibrated).assign(facts=len(calibrated.rating))
-    ours = cases(table, "to ApprOpt", "measure", "facts")
+    ours = cases(table, "to ApprOpt", "measure", "facts").assign(missed=calibrated.missed)
     found = {"generated": ours[ours.index.isin(GENERATED)], "probability": ours.loc["Probability"]}
     return Artifact("distractors/table3", table, check("distractors/table3", **found))
 
@@ -144,9 +138,6 @@ def table9(calibrated: Calibrations) -> Artifact:
     shown = shown.pivot(index="measure", columns="fold", values="text").loc[list(calibrated.chosen)]
     shown = shown.reset_index().rename_axis(columns=None)
     return Artifact("distractors/table9", table, shown=shown)
-
-
-# Section 4.3 and appendix B: errors of verbalizations, robustness
 
 
 def table4(table: pd.DataFrame) -> Artifact:
@@ -182,15 +173,13 @@ def _percents(counts: pd.Series, n: int, name: str) -> pd.DataFrame:
 
 def table5(counts: pd.Series, n: int) -> Artifact:
     """The share of sentences with each error, several per sentence (``count_errors``)."""
-    table = _percents(counts[[*sorted(ERRORS), WORST[-1]]], n, "error")
-    return Artifact("distractors/table5", table)
+    named = counts[[*sorted(ERRORS), WORST[-1]]]
+    return Artifact("distractors/table5", _percents(named, n, "error"))
 
 
 def table6(counts: pd.Series, n: int) -> Artifact:
     """The share of sentences with minor errors only, with a blunder, with none."""
-    table = _percents(counts[list(WORST)], n, "category")
-    blunders = cases(table.assign(n=n), "percent", "category", "n").loc[WORST[1]]
-    return Artifact("distractors/table6", table, check("distractors/table6", blunders=blunders))
+    return Artifact("distractors/table6", _percents(counts[list(WORST)], n, "category"))
 
 
 def table8(sentences: pd.DataFrame, made: dict[str, pd.DataFrame]) -> Artifact:
@@ -208,11 +197,9 @@ def table8(sentences: pd.DataFrame, made: dict[str, pd.DataFrame]) -> Artifact:
     return Artifact("distractors/table8", pd.DataFrame(rows, columns=columns))
 
 
-# Section 5.1 and appendix C: how many distractors, how many sentences?
-
-
-def figure3(table: pd.DataFrame) -> Artifact:
-    """Agreement against the number of distractors (``measures.agreement_by_n``)."""
+def figure3(table: pd.DataFrame, missed: str = "") -> Artifact:
+    """Agreement against the number of distractors (``measures.agreement_by_n``). ``missed``, also
+    of figures 4 and 6: see ``Calibrations``."""
     curves = {s: _band(own, "n", "tau") for s, own in table.groupby("strategy", sort=False)}
     labels, last = ("distractors n", "Kendall's tau, mean of the test folds"), table["n"].max()
     figure = report.bands({"": curves}, *labels)
@@ -222,33 +209,44 @@ def figure3(table: pd.DataFrame) -> Artifact:
             look = {"fillstyle": "none", "color": report.style_at(place)["color"]}
             figure.axes[0].plot(n, tau[n], "o", markersize=9, **look)
     after = cases(table[table["n"] == min(ENOUGH, last)], "to last", "strategy")
-    after["missed"] = "" if last > ENOUGH else "more than 15 distractors"
+    after["missed"] = missed if last > ENOUGH else "more than 15 distractors"
     found = {"enough": after.loc["ApprOpt"], "more": after.loc[["Random", "Temp+Sem"]]}
     return Artifact("distractors/figure3", table, check("distractors/figure3", **found), figure)
 
 
-def figure4(table: pd.DataFrame) -> Artifact:
+def figure4(table: pd.DataFrame, missed: str = "") -> Artifact:
     """Agreement against the number of sentences (``measures.agreement_by_sentences``)."""
-    labels = ("cloze sentences", "Kendall's tau, mean of the test folds")
-    figure = report.line_panels(table, "sentences", "tau", ends("tau"), labels, TOGETHER)
+    figure = _by_sentences(table, "tau", "Kendall's tau, mean of the test folds")
     last = cases(table[table["sentences"] == table["sentences"].max()], "gain", "measure")
+    last = last.assign(missed=missed)
     frame = table[["measure", "sentences", "tau", *ends("tau"), "std", "choices", "undefined"]]
     return Artifact("distractors/figure4", frame, check("distractors/figure4", gain=last), figure)
 
 
-def figure6(table: pd.DataFrame) -> Artifact:
+def figure6(table: pd.DataFrame, missed: str = "") -> Artifact:
     """Proportional gain in tau over one sentence (``measures.agreement_by_sentences``)."""
-    labels = ("cloze sentences", "proportional gain in tau, percent")
-    figure = report.line_panels(table, "sentences", "gain", ends("gain"), labels, TOGETHER, 0)
+    figure = _by_sentences(table, "gain", "proportional gain in tau, percent")
+    for axis in figure.axes:
+        axis.axhline(0, color="0.6", linewidth=0.8, zorder=0)
     last = table[table["sentences"] == table["sentences"].max()]
     generated = last[last["measure"].isin([*GENERATED, "LLM-as-a-judge"])]
-    claims = check("distractors/figure6", generated=cases(generated, "to ApprOpt", "measure"))
+    generated = cases(generated, "to ApprOpt", "measure").assign(missed=missed)
+    claims = check("distractors/figure6", generated=generated)
     columns = ["gain", *ends("gain"), "to ApprOpt", *ends("to ApprOpt")]
     frame = table[["measure", "sentences", *columns]]
     return Artifact("distractors/figure6", frame, claims, figure)
 
 
-# Section 5.2 and appendix E: scale
+def _by_sentences(table: pd.DataFrame, y: str, label: str):
+    """``y`` and its band against the number of sentences, a panel per kind of measure."""
+    panels = {}
+    for (kind, name), own in table.groupby(
+        [table["measure"].map(PANELS).fillna("distractors"), "measure"], sort=False
+    ):
+        panels.setdefault(kind, {})[name.removeprefix("Dist. ")] = _band(own, "sentences", y)
+    figure = report.bands(panels, "cloze sentences", label)
+    figure.axes[0].autoscale(axis="y")
+    return figure
 
 
 def figure5(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
@@ -257,10 +255,13 @@ def figure5(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
     curves, last = _curves(outcomes, seed, "Avg"), outcomes[by_size[0]].shape[1]
     named = {name.removeprefix("atlas-"): curves[name] for name in by_size}
     figure = report.bands({"": named}, "distractors n", "mean Avg@n")
+    size = lambda name: outcomes[name].attrs["parameters"]
+    missed = "" if size(by_size[0]) < size(by_size[-1]) else "models of two sizes"
     step = lambda large, small: change_of(outcomes[large], outcomes[small], last, "Avg", seed)
     steps = {f"{a} to {b}": step(b, a) for a, b in zip(by_size, by_size[1:], strict=False)}
-    found = {"steps": pd.DataFrame(steps).T} if steps else {}
-    claims = check("distractors/figure5", largest=step(by_size[-1], by_size[0]), **found)
+    largest = step(by_size[-1], by_size[0]) | {"missed": missed}
+    found = {"steps": pd.DataFrame(steps).T} if len(steps) > 1 else {}
+    claims = check("distractors/figure5", largest=largest, **found)
     return Artifact("distractors/figure5", _rows(curves, "model"), claims, figure)
 
 

@@ -27,24 +27,17 @@ import pandas as pd
 from probelib.errors import ProbeError
 
 DEFINITIONS = {  # table 2: measure -> (definition, configurations)
-    "Distractors": (
-        "mean over c of Agg over the first n distractors of 1[Pl(o|c) > Pl(o*|c)]",
-        "Agg (Min, Avg), n",
-    ),
+    "Distractors": ("mean over c of Agg over the first n distractors of 1[Pl(o|c) > Pl(o*|c)]",
+                    "Agg (Min, Avg), n"),
     "Precision@n": ("mean over c of 1[a label of o is among the n most probable next tokens]", "n"),
     "Probability": ("mean over c of the sum over labels of P(label | c)", "–"),
-    "BERT-score": (
-        "mean over c of the best F1 of token states over labels and beams",
-        "beam width",
-    ),
-    "ROUGE-L": (
-        "mean over c of the best F1 of common subsequences over labels and beams",
-        "beam width",
-    ),
+    "BERT-score": ("mean over c of the best F1 of token states over labels and beams",
+                   "beam width"),
+    "ROUGE-L": ("mean over c of the best F1 of common subsequences over labels and beams",
+                "beam width"),
     "LLM-as-a-judge": ("mean over c of 1[the judge calls a beam correct]", "beam width"),
     "KaRR": ("sqrt(P(o|s,r) / P(o|r) x P(o|s,r) / P(o|s)), P a geometric mean over tokens", "–"),
-}
-KNOWN = 22  # KaRR above this: the fact counts as known (Dong et al. 2023)
+}  # fmt: skip
 LONGEST = 512  # tokens per text for BERT-score; some tokenizers define no limit
 DIGITS = 5  # decimals of BERT-score; later ones depend on the processor
 
@@ -58,12 +51,9 @@ def probability(scores: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
 
 
 def precision(tokens: pd.DataFrame, labels: dict[str, Iterable[str]], ns: list[int]):
-    """Precision@n [distractors, Table 2]: columns "n=1", ...; 1 if a label is among the n most
-    probable next tokens, else 0. A label of several tokens can never be found.
-
-    tokens   rows of ``store.generate(..., max_new_tokens=1)``; a rank of 0 is the best
-    labels   fact -> labels of its object
-    """
+    """Precision@n [distractors, Table 2]: columns "n=1", ...; 1 if one of the object's ``labels``
+    (by fact) is among the n most probable next ``tokens`` (``store.generate``; the best has rank
+    0), else 0. A label of several tokens can never be found."""
     clean = lambda text: unicodedata.normalize("NFC", text).strip()
     known = {fact: set(map(clean, own)) for fact, own in labels.items()}
     pairs = zip(tokens["fact"], tokens["text"], strict=True)
@@ -82,11 +72,7 @@ def over_beams(similarity: pd.DataFrame) -> pd.DataFrame:
 
 def rouge_l(texts: list[str], labels: list[str]) -> np.ndarray:
     """F1 of the longest common subsequence of lower-case words of every text and its label, from 0
-    to 1 [distractors, Table 2].
-
-    >>> rouge_l(["Paris, France", "a city of contrasts"], ["Paris", "Paris"]).round(4).tolist()
-    [0.6667, 0.0]
-    """
+    to 1 [distractors, Table 2]."""
     from rouge_score.rouge_scorer import RougeScorer
 
     words = lambda text: re.findall(r"\w+", text.lower())  # of any script; its own are ASCII
@@ -101,8 +87,8 @@ def bert_score(encoder: str | Path, texts: list[str], labels: list[str]) -> np.n
     ``DIGITS``; 0 if one is empty.
 
     encoder  a Hugging Face id that bert-score knows ("roberta-large", layer 17), or a folder (of an
-             encoder-decoder: its encoder). The states come from the layer that bert-score
-             recommends, otherwise from the last. Small encoders are only a substitute
+             encoder-decoder: its encoder), read at the layer that bert-score recommends, else the
+             last. Small encoders are only a substitute
     """
     from bert_score import BERTScorer
     from bert_score.utils import model2layers
@@ -136,11 +122,7 @@ def bert_score(encoder: str | Path, texts: list[str], labels: list[str]) -> np.n
 
 def judged_correct(answer: str) -> float:
     """1.0 or 0.0 from a judge's answer: "incorrect" anywhere is 0, else "correct" or a "Yes" at the
-    beginning is 1.
-
-    >>> [judged_correct(text) for text in ("Correct.", "This is incorrect", "Yes.", "No idea.")]
-    [1.0, 0.0, 1.0, 0.0]
-    """
+    beginning is 1."""
     text = answer.strip().lower()
     return float("incorrect" not in text and ("correct" in text or text.startswith("yes")))
 
@@ -169,22 +151,12 @@ def karr(texts: pd.DataFrame, logprobs: dict[str, np.ndarray], n_tokens: dict[st
 
 
 def _exp_mean(arrays: list[np.ndarray]) -> np.ndarray:
-    """exp of the mean of every array, 1 for an empty one. Millions: those of a length at once."""
-    sizes = np.array([len(each) for each in arrays])
-    result = np.ones(len(arrays), dtype=np.result_type(*{each.dtype for each in arrays}))
-    for size in np.unique(sizes[sizes > 0]):
-        at = np.flatnonzero(sizes == size)
-        rows = np.concatenate([arrays[i] for i in at]).reshape(-1, size)
-        result[at] = np.exp(rows.mean(axis=1))
-    return result
+    """exp of the mean of every array, 1 for an empty one."""
+    return np.exp(np.array([own.mean() if len(own) else 0 for own in arrays], arrays[0].dtype))
 
 
 def ratio(num, den_s, den_r):
-    """sqrt(num / den_s x num / den_r), a ratio of 0 taken as 1e-6, NaN for a denominator of 0.
-
-    >>> round(float(ratio(.08, .0115, .0011)), 3)
-    22.493
-    """
+    """sqrt(num / den_s x num / den_r), a ratio of 0 taken as 1e-6, NaN for a denominator of 0."""
     num, den_s, den_r = (np.asarray(x, dtype=float) for x in (num, den_s, den_r))
     with np.errstate(divide="ignore", invalid="ignore"):
         known = [np.where(num == 0, 1e-6, num / d) for d in (den_s, den_r)]

@@ -55,11 +55,10 @@ def plausibility(scores: pd.DataFrame, ending: str = "eos") -> pd.DataFrame:
 
 
 def outcomes(plausible: pd.DataFrame, facts: pd.DataFrame, lists: pd.DataFrame, n: int):
-    """Which distractors each fact beats: rows (fact, prompt), columns 1..n by rank, values 1, 0 or
-    NaN (no such distractor).
+    """Which distractors each fact (``fact``, ``object``) beats: rows (fact, prompt), columns 1..n
+    by rank, values 1, 0 or NaN (no such distractor).
 
     plausible  see ``plausibility``; the object of every fact must be in it
-    facts      ``fact``, ``object``
     lists      ``fact``, ``rank``, ``candidate`` (the same for all prompts of a fact), or also
                ``prompt`` and ``logprob`` (different ones per prompt: ``retrieval.allowed``)
     """
@@ -78,12 +77,7 @@ def outcomes(plausible: pd.DataFrame, facts: pd.DataFrame, lists: pd.DataFrame, 
 
 def aggregated(outcomes: pd.DataFrame, aggregate: str) -> pd.DataFrame:
     """K(f|c) for every n [distractors, Eq. 2], "Min" or "Avg": rows and columns as ``outcomes``. A
-    fact with fewer than n distractors keeps those that it has; NaN if it has none.
-
-    >>> table = pd.DataFrame([[1.0, 0.0, 1.0, 0.0]], columns=[1, 2, 3, 4])
-    >>> aggregated(table, "Avg").round(4).values.tolist(), aggregated(table, "Min").values.tolist()
-    ([[1.0, 0.5, 0.6667, 0.5]], [[1.0, 0.0, 0.0, 0.0]])
-    """
+    fact with fewer than n distractors keeps those that it has; NaN if it has none."""
     there = outcomes.notna().to_numpy()
     if aggregate == "Min":
         value = outcomes.fillna(1.0).cummin(axis=1)
@@ -125,9 +119,6 @@ def change_of(outcomes, reference, n: int, aggregate: str = "Min", seed: int = 0
     return {"value": change.mean(), "low": low, "high": high, "n": int(change.notna().sum())}
 
 
-# Agreement with ratings (sections 4.2 and 5.1, appendix C)
-
-
 class Calibrations(NamedTuple):
     """Every measure on the facts for which all measures and the rating are defined."""
 
@@ -135,13 +126,16 @@ class Calibrations(NamedTuple):
     rating: np.ndarray  # of each of these facts, (facts,)
     undefined: int  # number of rated facts left out
     chosen: dict[str, pd.DataFrame]  # the configuration chosen for each fold (``stats.calibrate``)
+    missed: str = ""  # what is needed where the ratings are only a stand-in
 
     def picks(self, name: str) -> list:
         """The configuration of each fold."""
         return self.chosen[name]["configuration"].tolist()
 
 
-def calibrations(grids: dict[str, pd.DataFrame], ratings: pd.DataFrame) -> Calibrations:
+def calibrations(
+    grids: dict[str, pd.DataFrame], ratings: pd.DataFrame, missed: str = ""
+) -> Calibrations:
     """Calibrate every measure on common facts and folds. ``ratings``: ``fact``, ``rating``."""
     values, rated = {}, ratings.set_index("fact")["rating"]
     for name in [name for name in ORDER if name in grids]:
@@ -152,7 +146,7 @@ def calibrations(grids: dict[str, pd.DataFrame], ratings: pd.DataFrame) -> Calib
     facts, rating = rated.index[defined], rated[defined].to_numpy()
     values = {name: value.loc[facts] for name, value in values.items()}
     chosen = {name: stats.calibrate(value, rating) for name, value in values.items()}
-    return Calibrations(values, rating, int((~defined).sum()), chosen)
+    return Calibrations(values, rating, int((~defined).sum()), chosen, missed)
 
 
 def ends(name: str) -> list[str]:
@@ -162,8 +156,8 @@ def ends(name: str) -> list[str]:
 
 def beside(values: dict, replicates: dict, other: str, name: str) -> pd.DataFrame:
     """Difference of each measure to the measure ``other``, by ``measure``: ``name``, its interval,
-    and ``p (Holm)``, two-sided by the same replicates, Holm-adjusted (NaN for ``other`` itself).
-    ``replicates``: measure -> bootstrap replicates, the same resampled facts for all."""
+    and ``p (Holm)``, two-sided, Holm-adjusted (NaN for ``other`` itself). ``replicates``: measure
+    -> bootstrap replicates, the same resampled facts for all."""
     rows = []
     for measure, own in replicates.items():
         gap = own - replicates[other]
@@ -202,7 +196,7 @@ def agreement(calibrated: Calibrations) -> pd.DataFrame:
 def agreement_by_n(outcomes: dict, calibrated: Calibrations, times: int = 300) -> pd.DataFrame:
     """Tau of every strategy against the number of distractors (figure 3): ``strategy``, ``n``,
     ``tau``, and ``to last``, what it gains from n to the last n; both with intervals. Each fold has
-    the aggregator (Min or Avg) chosen on its training facts."""
+    the aggregator (Min or Avg) that was chosen for it."""
     tables = []
     for strategy, beaten in outcomes.items():
         name = f"Dist. {NAMES[strategy]}"
@@ -240,7 +234,7 @@ def agreement_by_sentences(grids: dict, calibrated: Calibrations, number: pd.Ser
 
 def by_sentences(values: pd.DataFrame, number: pd.Series, facts, rating, picks: list):
     """Agreement with a rating if each fact has m sentences, for every m: the mean over all choices
-    of m sentences. All choices use the same resampled facts (``stats.held_out_replicates``).
+    of m sentences.
 
     values   a grid of the measure; every fact has all sentences
     number   prompt -> number of the sentence;  picks: the configuration chosen for each fold
@@ -251,8 +245,8 @@ def by_sentences(values: pd.DataFrame, number: pd.Series, facts, rating, picks: 
     asked = values.groupby(level=0).size().reindex(facts)
     if (short := asked[asked < number.nunique()]).size:
         said = f"{len(short)} of {len(asked)} facts do not have all {number.nunique()} sentences"
-        why = f"e.g. {short.index[0]} ({short.iloc[0]}): templates of its relation are missing"
-        raise ProbeError(f"{said}, {why}. Use n_sentences={asked.min()}, which all have")
+        said += f", e.g. {short.index[0]} ({short.iloc[0]})"
+        raise ProbeError(f"{said}. Use n_sentences={asked.min()}, which all have")
     which, rows, drawn = values.index.get_level_values(1).map(number), [], []
     for m in range(1, number.nunique() + 1):
         choices = list(combinations(sorted(number.unique()), m))
@@ -270,17 +264,9 @@ def by_sentences(values: pd.DataFrame, number: pd.Series, facts, rating, picks: 
     return table, gain(drawn)
 
 
-# Robustness (section 4.3)
-
-
 def kappa(first, second):
     """Cohen's kappa of two series of yes-or-no verdicts (last axis): (agreement - chance) / (1 -
-    chance); chance: expected from their shares of yes. NaN if both always give the same verdict.
-
-    >>> rare, other = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0, 0, 0, 0, 0]
-    >>> round(float(kappa(rare, other)), 3)
-    -0.111
-    """
+    chance); chance: expected from their shares of yes. NaN if both always give the same verdict."""
     first, second = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
     p, q = first.mean(-1), second.mean(-1)
     chance = p * q + (1 - p) * (1 - q)
@@ -290,16 +276,16 @@ def kappa(first, second):
 
 
 def robustness(right: dict, flawed: dict, calibrated: Calibrations, seed: int = 0) -> pd.DataFrame:
-    """Robustness of every measure to flawed sentences (table 4), one row per measure.
+    """Robustness of every measure to flawed sentences (table 4), one row per measure. ``right``,
+    ``flawed``: measure -> values by fact and configuration, after right and flawed sentences.
 
     Every measure is also made binary: a fact counts as known from the value on that best separates
     facts rated above the median from the others, one cut per fold with its configuration.
 
-    right, flawed   measure -> values by fact and configuration, after right and flawed sentences
-    returns         ``tau`` (paper: Kendall's tau-b of both, mean over the folds), ``flips`` (share
-                    of verdicts that change) and ``kappa`` with intervals; ``yes`` (share of right
-                    sentences that are known), ``levels`` (different values), ``n``, ``p (Holm)`` of
-                    the difference to the best kappa; ``tau to ApprOpt``, ``kappa to ApprOpt``
+    Return ``tau`` (paper: Kendall's tau-b of both, mean over the folds), ``flips`` (share of
+    verdicts that change) and ``kappa`` with intervals; ``yes`` (share of right sentences that are
+    known), ``levels`` (different values), ``n``, ``p (Holm)`` of the difference to the best kappa;
+    ``tau to ApprOpt``, ``kappa to ApprOpt``.
     """
     above, rows = calibrated.rating > np.median(calibrated.rating), {}
     drawn = {"tau": {}, "flips": {}, "kappa": {}}
@@ -331,9 +317,6 @@ def robustness(right: dict, flawed: dict, calibrated: Calibrations, seed: int = 
         ours = beside(table[name], drawn[name], OURS, f"{name} to ApprOpt")
         table = table.join(ours.drop(columns="p (Holm)"))
     return table.sort_values("tau", key=stats.levelled, kind="stable").reset_index()
-
-
-# Scale (section 5.2, appendix E)
 
 
 def scaling(points: pd.DataFrame, values: dict[str, pd.Series]):

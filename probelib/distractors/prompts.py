@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from probelib.errors import unknown
 from probelib.facts.model import Facts, rng
 from probelib.paths import PACKAGE
 from probelib.prompts import statement, templates_of
@@ -16,8 +15,8 @@ MOST = 4  # aliases, templates, other subjects and other relations that KaRR use
 
 
 def judge_prompt(sentence: str, labels: Iterable[str], prediction: str) -> str:
-    """The prompt of an instruct model as the judge, after appendix D of the paper, in our own words
-    and with our own examples: the sentence, every right label, the generated text."""
+    """The prompt of the judge, after appendix D of the paper, in our own words and with our own
+    examples: the sentence, every right label, the generated text."""
     template = (PACKAGE / "distractors" / "judge_prompt.txt").read_text(encoding="utf-8").rstrip()
     truth = json.dumps(list(labels), ensure_ascii=False)
     return template.format(query=f"{sentence} ____", labels=truth, prediction=prediction.strip())
@@ -91,28 +90,24 @@ FLAWS = {
         lambda text, s: text.removesuffix(" the") if text.endswith(" the") else f"{text} the",
     ),
     "wrong_conjug": ("the first verb in another tense", lambda text, s: _swap(text, s, TENSES)),
-    "adj_noun_conjug": (
-        "a participle conjugated: called, calls",
-        lambda text, s: _swap(text, s, CONJUGATED),
-    ),
+    "adj_noun_conjug": ("a participle conjugated: called, calls",
+                        lambda text, s: _swap(text, s, CONJUGATED)),
     "better_verb": ("may be in place of is", lambda text, s: _swap(text, s, DOUBTS)),
     "sub_unclear": ("the subject in small letters", lambda text, s: text.replace(s, s.lower(), 1)),
     "obj_unclear": ("'what one calls' before the object", lambda text, s: f"{text} what one calls"),
-}
+}  # fmt: skip
 
 
 def flawed(prompts: pd.DataFrame, facts: Facts, shares: dict[str, float], seed: int = 0):
     """Every prompt with sampled errors: the columns of ``prompts`` (role "flawed") and ``errors``,
     names from ``FLAWS``. An error that changes nothing in a prompt is not counted. ``shares``:
     error -> probability with which it is sampled, independently of the others."""
-    if odd := sorted(set(shares) - set(FLAWS)):
-        raise unknown("kind of flaw", odd[0], FLAWS)
     subjects = dict(zip(facts.facts["fact"], facts.label(facts.facts["subject"]), strict=True))
     texts, errors = [], []
     for prompt, fact, text in prompts[["prompt", "fact", "text"]].itertuples(index=False):
         made, draw = [], rng(seed, "flaw", prompt)
-        for name, (_, spoil) in FLAWS.items():
-            spoilt = spoil(text, subjects[fact]) if draw.random() < shares.get(name, 0.0) else text
+        for name, share in shares.items():
+            spoilt = FLAWS[name][1](text, subjects[fact]) if draw.random() < share else text
             if spoilt != text:
                 text, made = spoilt, [*made, name]
         texts.append(text)

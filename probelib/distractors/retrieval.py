@@ -9,9 +9,6 @@ for (s, r). All of them form the set Omega; a strategy takes n of them:
     appropt     the most plausible for one model and sentence, by a beam over the trie of labels
     opt         the same, exactly [distractors, Eq. 4]: best-first search; the paper leaves it out
 
-The first three need no model. For the others, ``searches`` makes the requests of ``store.search``,
-and ``allowed`` keeps what belongs to Omega.
-
 ======================  ==============================  ========================================
                         the paper's released code       here
 ======================  ==============================  ========================================
@@ -155,9 +152,6 @@ def tfidf(bags: csr_array) -> csr_array:
     return csr_array(TfidfTransformer().fit_transform(bags))
 
 
-# Omega
-
-
 def of_same_type(kb: Knowledge, entity: int) -> np.ndarray:
     """Entities that share a type with ``entity`` (itself included), sorted rows."""
     own = kb.types[[entity]].indices
@@ -174,8 +168,7 @@ def values(kb: Knowledge, subject: int, relation: int) -> np.ndarray:
 
 
 def excluded(kb: Knowledge, subject: int, relation: int, obj: int) -> np.ndarray:
-    """Entities that are never distractors: o, those that share a label with it, and values of (s,
-    r) that hold or may hold."""
+    """Never distractors: o, what shares a label with it, and values of (s, r) that hold or may."""
     same = [e for label in kb.labels[obj] for e in kb.bearers[label.casefold()]]
     triples = values(kb, subject, relation)
     right = kb.graph.tail[triples[~kb.over[triples]]]
@@ -201,39 +194,26 @@ def rows(kb: Knowledge, facts: pd.DataFrame) -> np.ndarray:
     return found
 
 
-# Strategies
-
-
 def retrieve(kb: Knowledge, facts: pd.DataFrame, strategy: str, n: int, seed: int = 0):
     """``n`` distractors per fact by a strategy that needs no model: ``fact``, ``rank`` (from 1),
     ``candidate`` (key), ``former`` (whether it used to be right). A fact with fewer gets them all.
 
-    strategy  "random", "sem" or "temp_sem"
-    seed      with the fact's id it determines the random ones, independently of other facts
-    returns   ``attrs["counts"]``: numbers of facts, of those with fewer than n distractors and with
-              none, and of objects without a type
-    """
+    ``strategy``: "random" (seeded by the fact's id and ``seed``), "sem" or "temp_sem"."""
     check_sizes(n_distractors=n)
     if strategy not in ("random", "sem", "temp_sem"):
         raise unknown("strategy without a model", strategy, ["random", "sem", "temp_sem"])
-    found, lengths, numbers = [], [], rows(kb, facts)
-    for fact, (subject, relation, obj) in zip(facts["fact"], numbers, strict=True):
+    found = []
+    for fact, (subject, relation, obj) in zip(facts["fact"], rows(kb, facts), strict=True):
         space, before = omega(kb, subject, relation, obj), np.zeros(0, np.int64)
         if strategy == "temp_sem":
-            before = former_values(kb, subject, relation, space)
+            before = former_values(kb, subject, relation, obj)
         if strategy == "random":
             drawn = rng(seed, fact).permutation(space)[:n]
         else:
             drawn = np.r_[before, nearest(kb, obj, np.setdiff1d(space, before), n)][:n]
         found += [(fact, rank, e, rank <= len(before)) for rank, e in enumerate(drawn, 1)]
-        lengths.append(len(drawn))
     frame = pd.DataFrame(found, columns=["fact", "rank", "candidate", "former"])
-    frame["candidate"] = kb.keys[frame["candidate"].to_numpy(dtype=int)]
-    short, untyped = np.array(lengths), np.diff(kb.types[numbers[:, 2]].indptr) == 0
-    counts = {f"fewer than {n}": short < n, "none": short == 0, "object without type": untyped}
-    counts = {name: int(own.sum()) for name, own in counts.items()}
-    frame.attrs["counts"] = {"facts": len(facts)} | counts
-    return frame
+    return frame.assign(candidate=kb.keys[frame["candidate"].to_numpy(dtype=int)])
 
 
 def nearest(kb: Knowledge, obj: int, among: np.ndarray, n: int) -> np.ndarray:
@@ -246,30 +226,26 @@ def nearest(kb: Knowledge, obj: int, among: np.ndarray, n: int) -> np.ndarray:
     return among[np.argsort(-similarity, kind="stable")[:n]]
 
 
-def former_values(kb: Knowledge, subject: int, relation: int, space: np.ndarray) -> np.ndarray:
+def former_values(kb: Knowledge, subject: int, relation: int, obj: int) -> np.ndarray:
     """Temporal distractors: former values of (s, r), the nearest to the present first (by the
     middle of their interval); those with an unknown start or end come last."""
     triples = values(kb, subject, relation)
     triples = triples[kb.over[triples]]
+    if not len(triples):  # most facts: Omega is spared
+        return np.zeros(0, np.int64)
     start, end = (dates[triples] for dates in kb.dates)
     known = ~(np.isin(start, ["", UNKNOWN]) | np.isin(end, ["", UNKNOWN]))
     middle = (days(start)[0] + days(end)[1]) / 2
     away = np.where(known, np.abs(middle - days([TODAY])[0][0]), np.inf)
     tails = kb.graph.tail[triples]
     tails = pd.unique(tails[np.lexsort((tails, away))]).astype(np.int64)
-    return tails[np.isin(tails, space)]
+    return tails[np.isin(tails, omega(kb, subject, relation, obj))]
 
 
 def has_former(kb: Knowledge, facts: pd.DataFrame) -> pd.Series:
     """Whether each fact has a temporal distractor: the set S' of the paper."""
-    answer = []
-    for subject, relation, obj in rows(kb, facts):
-        found = kb.over[values(kb, subject, relation)].any()
-        if found:  # most facts have none: Omega is spared
-            space = omega(kb, subject, relation, obj)
-            found = len(former_values(kb, subject, relation, space)) > 0
-        answer.append(found)
-    return pd.Series(answer, index=facts.index, dtype=bool)
+    found = [len(former_values(kb, *own)) > 0 for own in rows(kb, facts)]
+    return pd.Series(found, index=facts.index, dtype=bool)
 
 
 def former_taught(facts: pd.DataFrame, lists: pd.DataFrame, manifest: pd.DataFrame):
@@ -290,16 +266,11 @@ def spread_facts(facts: Facts, n: int, seed: int = 0) -> Facts:
     return keep(facts, turn.rank(method="first") <= n)
 
 
-# Strategies that need a model: the candidates to search, and those to keep
-
-
 def searches(kb: Knowledge, facts: pd.DataFrame, prompts: pd.DataFrame, n: int, ending: str = ""):
     """The arguments of ``store.search`` for the ``n`` most plausible distractors after every
-    prompt: the prompts with ``space`` (a name) and ``wanted`` (n, plus labels of o and excluded
-    values, which may rank above them); and space -> {candidate: [labels, each after a blank]}.
-    Objects of the same types share a space. ``ending``: text after every label
-    (``measures.ENDINGS``).
-    """
+    prompt: the prompts with ``space`` (a name; of the same types, the same) and ``wanted`` (n, plus
+    labels of o and excluded values, which may rank above them); and space -> {candidate: [labels,
+    each after a blank]}. ``ending``: text after every label (``measures.ENDINGS``)."""
     check_sizes(n_distractors=n)
     place, spaces, members = {}, {}, {}
     for fact, (subject, relation, obj) in zip(facts["fact"], rows(kb, facts), strict=True):
@@ -317,7 +288,7 @@ def searches(kb: Knowledge, facts: pd.DataFrame, prompts: pd.DataFrame, n: int, 
 
 
 def allowed(kb: Knowledge, facts: pd.DataFrame, found: pd.DataFrame, n: int, by: str = "logprob"):
-    """The first ``n`` candidates found by ``store.search`` that belong to Omega, ranked from 1.
+    """The first ``n`` candidates of ``store.search`` that belong to Omega, ranked from 1.
     ``by``: "logprob": by plausibility (Eq. 4); "label_logprob": by the best label, as in a beam."""
     numbers = zip(facts["fact"], rows(kb, facts), strict=True)
     barred = {fact: set(kb.keys[excluded(kb, *own)]) for fact, own in numbers}

@@ -21,7 +21,7 @@ from probelib.facts.model import Facts
 from probelib.lm.loading import load
 from probelib.lm.names import organisms
 from probelib.lm.remote.chat import ChatModel, connect
-from probelib.prompts import PROMPTS, RECALL, paraphrases
+from probelib.prompts import RECALL, paraphrases
 
 NS = (1, 2, 5, 10, *range(20, 201, 20))  # distractors, and next tokens of Precision@n (section 4.2)
 TIMES = 3  # runs per measure when its cost is measured
@@ -52,7 +52,7 @@ class DistractorSettings:
 
 @dataclass(frozen=True)
 class Study:
-    """One model and the facts that it is scored on. What is derived is computed once."""
+    """One model and the facts that it is scored on."""
 
     model: object
     knowledge: Knowledge
@@ -130,19 +130,17 @@ def cloze_sentences(facts: Facts, n: int) -> pd.DataFrame:
 
 
 def second_models(encoder: str | None = None, judge: str | None = None) -> dict[str, object]:
-    """The fields ``encoder``, ``judge`` and ``paper`` of a ``Study``. Organisms stand in for the
-    paper's models. ``encoder``: a Hugging Face id that bert-score knows (paper: roberta-large), a
-    folder, an organism; ``judge``: see ``chat.connect``."""
+    """The fields ``encoder``, ``judge`` and ``paper`` of a ``Study``, by name: see
+    ``baselines.bert_score`` and ``chat.connect``; organisms stand in for the paper's models."""
     folder = load(encoder).folder if encoder in organisms() else encoder
     connected = connect(judge) if judge else None
     return {"encoder": folder, "judge": connected, "paper": judge not in organisms()}
 
 
-def score(study: Study, without: tuple[str, ...] = ()) -> dict[str, pd.DataFrame]:
-    """Measure -> its grid, for every measure whose second model the study has."""
+def score(study: Study, names: list[str] | None = None) -> dict[str, pd.DataFrame]:
+    """Measure -> its grid, for all (or ``names``) whose second model the study has."""
     absent = {"BERT-score": study.encoder is None, "LLM-as-a-judge": study.judge is None}
-    chosen = [name for name in MEASURES if name not in without and not absent.get(name)]
-    return {name: MEASURES[name](study) for name in chosen}
+    return {name: MEASURES[name](study) for name in names or MEASURES if not absent.get(name)}
 
 
 def outcomes_by_model(names: list[str], study: Study, quantize: str | None = None):
@@ -160,24 +158,23 @@ def cost_per_fact(study: Study) -> pd.DataFrame:
     """Tokens and milliseconds per fact of each measure, run in isolation with its largest setting
     into an empty store: ``measure``, ``tokens per fact`` (forwarded), ``ms per fact`` (median of
     ``TIMES`` runs) and, as its low and high, the fastest and the slowest run. Looking up
-    distractors in the knowledge base and building tries of labels do not count.
-    """
-    runs, ours = [], {name: s for s, name in NAMES.items() if s in STRATEGIES}
+    distractors in the knowledge base and building tries of labels do not count."""
+    runs = []
     for _ in range(TIMES):
         with TemporaryDirectory() as folder:
             costs = {}
             for name in MEASURES:
                 widths = study.judge_widths if name == "LLM-as-a-judge" else study.how.widths
-                own = tuple(s for short, s in ours.items() if name == f"Dist. {short}")
                 how = replace(study.how, widths=(max(widths),))
+                own = tuple(s for s in STRATEGIES if name == f"Dist. {NAMES[s]}")
                 alone = replace(study, folder=Path(folder), how=how, strategies=own)
-                grids = score(alone, without=tuple(set(MEASURES) - {name}))
-                costs |= {measure: grid.attrs["cost"] for measure, grid in grids.items()}
+                for grid in score(alone, [name]).values():
+                    costs[name] = grid.attrs["cost"]
             runs.append(pd.DataFrame(costs) / len(study.facts.facts))
     ms = 1000 * pd.DataFrame([run.loc["seconds"] for run in runs])
-    table = pd.DataFrame({"tokens per fact": runs[0].loc["tokens"], "ms per fact": ms.median()})
-    table = table.assign(**{"ms per fact low": ms.min(), "ms per fact high": ms.max()})
-    return table.rename_axis("measure").reset_index()
+    table = {"tokens per fact": runs[0].loc["tokens"], "ms per fact": ms.median()}
+    table |= {"ms per fact low": ms.min(), "ms per fact high": ms.max()}
+    return pd.DataFrame(table).rename_axis("measure").reset_index()
 
 
 def _costing(grid: pd.DataFrame, *costs: dict) -> pd.DataFrame:
@@ -191,9 +188,6 @@ def _costing(grid: pd.DataFrame, *costs: dict) -> pd.DataFrame:
 def _sizes(most: int) -> list[int]:
     """The numbers of distractors or next tokens of a grid: the paper's below ``most``, and it."""
     return [*(n for n in NS if n < most), most]
-
-
-# The measures: a grid of each
 
 
 def _distractors(study: Study, strategy: str) -> pd.DataFrame:
@@ -243,8 +237,7 @@ def judge_texts(study: Study) -> pd.DataFrame:
             said = text.strip().split("\n")[0].rstrip(". ").strip().rstrip(".")
             queries.append(f"{RECALL.format(statement=f'{sentence} {said}.')} {names[0]}.")
     asked = texts[["fact", "relation"]].assign(text=queries).drop_duplicates("text")
-    asked = asked.assign(prompt=[f"judge|{i}" for i in range(len(asked))], role="judge", template=1)
-    asked, judge = asked.assign(context="none", seed=-1)[PROMPTS], study.judge
+    asked, judge = asked.assign(prompt=[f"judge|{i}" for i in range(len(asked))]), study.judge
     options = {"max_new_tokens": 3}
     if study.paper:
         chat = isinstance(judge, ChatModel) or bool(getattr(judge.tokenizer, "chat_template", None))
@@ -272,8 +265,7 @@ def _karr(study: Study) -> pd.DataFrame:
     wanted = pd.concat(wanted).drop_duplicates()
     wanted.insert(1, "candidate", "text")
     start = "" if model.tokens.start else model.tokenizer.eos_token
-    asked = rows[["fact", "relation"]].assign(prompt="karr|" + rows["fact"], role="karr")
-    asked = asked.assign(template=1, context="none", seed=-1, text=start)[PROMPTS]
+    asked = rows[["fact", "relation"]].assign(prompt="karr|" + rows["fact"], text=start)
     scores = store.score(model, asked, wanted, study.folder, gap="")
     logprobs = dict(zip(scores["label"], scores["token_logprobs"].map(np.asarray), strict=True))
     rests = [rest for rest in texts["rest"].unique() if rest]

@@ -74,10 +74,14 @@ def read_verbalizations(path: str | Path) -> pd.DataFrame:
     return pd.DataFrame({"context": table["context"].tolist(), "errors": errors})
 
 
+STAND_IN = "people's ratings or exposure counts"  # what is missing where popularity stands in
+
+
 def rated(
     facts: Facts, path: str | Path | None = None, exposures: pd.Series | None = None
-) -> tuple[pd.DataFrame, str]:
-    """The reference that measures are compared with: (``fact``, ``rating``; its description).
+) -> tuple[pd.DataFrame, str, str]:
+    """The reference that measures are compared with: (``fact``, ``rating``; its description; what
+    is needed instead where it is a stand-in).
 
     path       file of human ratings (``read_ratings``), matched by Wikidata ids; at least 6 must
                match
@@ -95,16 +99,16 @@ def rated(
         said = f"human ratings: {n} are among the {len(rows)} scored"
         if len(found) < 6:
             raise ProbeError(f"{path}: {said}; at least 6 are needed (data=, folder=)")
-        return found[["fact", "rating"]], said
+        return found[["fact", "rating"]], said, ""
     if exposures is not None:
         found = rows[["fact"]].assign(rating=np.log2(1 + rows["fact"].map(exposures))).dropna()
         how = "log2(1 + statements in the training corpus)"
-        return found, f"how often the models were taught each fact, {how}"
+        return found, f"how often the models were taught each fact, {how}", ""
     popularity = entities["popularity"].replace(0, np.nan)
     known = rows[["subject", "object"]].apply(lambda end: end.map(popularity))
     found = rows[["fact"]].assign(rating=known.mean(axis=1))
     if found["rating"].isna().all():
         said = "no ratings: nothing of the entities' popularity or the models' training is known"
-        return found.assign(rating=0.0), f"{said}. Give people's ratings (ratings_file=)"
+        return found.assign(rating=0.0), f"{said}. Give people's ratings (ratings_file=)", STAND_IN
     what = "no person rated these models, and nothing is known of their training"
-    return found.dropna(), f"the popularity of subject and object, a stand-in: {what}"
+    return found.dropna(), f"the popularity of subject and object, a stand-in: {what}", STAND_IN

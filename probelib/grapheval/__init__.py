@@ -13,7 +13,7 @@ Eq. 2 (3.3)                       ``measures.eq2``, ``measures.score_triples``
 whole graph (3.3)                 ``whole_graph.judge_graph``, ``whole_graph.graph_answers``
 tables 1 to 6, figures 1 to 9     ``artifacts.table1`` ... ``artifacts.figure9``
 their numbers                     ``measures``, ``whole_graph``, ``speed`` (table 4)
-beyond the paper                  ``measures.prediction_powered``, ``measures.heterogeneity``
+beyond the paper                  ``measures.prediction_powered``, ``stats.heterogeneity``
 settings of a study               ``scores.GraphEvalSettings``
 ================================  ==================================================================
 

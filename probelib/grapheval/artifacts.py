@@ -11,14 +11,11 @@ from probelib.grapheval import measures
 from probelib.grapheval.measures import METRICS, SCORES, Answer
 from probelib.grapheval.speed import ALONE, TOGETHER
 from probelib.report import Artifact, cases, check, dot_rows, heat, marks, subplots
-from probelib.stats import magnitude, pearson
+from probelib.stats import heterogeneity, magnitude
 
 WORDS = {0: "says true", 1: "says false", 2: "does not know"}  # Answer -> words
 LETTERS = {"T": "Truthful", "I": "Informative", "C": "Correct", "D": "degree"}  # of figure 8
 LETTERS |= {"P": "popularity", "E": "exposure count"}
-
-
-# Section 3: the method
 
 
 def table1(kg) -> Artifact:
@@ -27,24 +24,21 @@ def table1(kg) -> Artifact:
     return Artifact("grapheval/table1", pd.DataFrame([row]))
 
 
-def figure1(
-    labels: pd.DataFrame, probabilities: np.ndarray, states: np.ndarray, model: str, small: str
-) -> Artifact:
+def figure1(labels: pd.DataFrame, probabilities: np.ndarray, states: np.ndarray, small: str):
     """A held-out statement of ``labels`` (of one model) answered by generation and by the judge.
     ``probabilities``: the judge's; ``states``: [statements, D] of the substitute ``small``."""
-    held = np.flatnonzero(labels["split"] == "validation")
-    sides = held[labels["answer"].to_numpy()[held] != Answer.IDK]
-    at = int((sides if len(sides) else held)[0])
+    held = (labels["split"] == "validation").to_numpy()
+    decided = held & (labels["answer"] != Answer.IDK).to_numpy()
+    at = int(np.flatnonzero(decided if decided.any() else held)[0])
     row, p, v = labels.iloc[at], probabilities[at], states[at]
     answered, judged = WORDS[row["answer"]], WORDS[int(measures.likeliest_answers(p))]
     columns = ["statement", "generated", "parsed", "p_true", "p_false", "p_idk"]
     frame = pd.DataFrame([[row["text"], row["response"], answered, *p.tolist()]], columns=columns)
-    shares = zip(("true", "false", "don't know"), p, strict=True)
     prompt, n = textwrap.fill(row["text"], 18, max_lines=8), row["n_tokens"]
     said = textwrap.fill(repr(row["response"].strip()), 20, max_lines=4)
     state = f"v, {len(v)} numbers\n({v[0]:.2f}, {v[1]:.2f}, ...)"
-    verdict = "\n".join([f"judge: {judged}", *(f"{word} {x:.2f}" for word, x in shares)])
-    title = f"generation by {model}: {n} tokens, {n} forwards"
+    verdict = f"judge: {judged}\ntrue {p[0]:.2f}\nfalse {p[1]:.2f}\ndon't know {p[2]:.2f}"
+    title = f"generation by {row['model']}: {n} tokens, {n} forwards"
     rows = {title: [prompt, said, f"parser: {answered}"]}
     rows[f"GraphEval with {small}: one forward, then a judge"] = [prompt, state, verdict]
     return Artifact("grapheval/figure1", frame, figure=flow(rows))
@@ -59,7 +53,7 @@ def figure2(kg, labels: pd.DataFrame, quality: dict, scored: pd.DataFrame, width
     true, answers = int(labels["true"].sum()), np.bincount(labels["answer"], minlength=3)
     scores = "\n".join(f"{m.capitalize()} {v:.2f}" for m, v in means.items())
     texts = [
-        f"knowledge graph\n{triples:,} triples\n{kg.graph.relations.num_rows} relations",
+        f"knowledge graph\n{triples:,} triples\n{statistics(kg.graph)['relations']} relations",
         f"{n} statements\n{true} true, {n - true} false",
         f"its answers\n{answers[0]} true, {answers[1]} false\n{answers[2]} don't know",
         f"states [{n}, {width}]\nof the substitute",
@@ -107,9 +101,6 @@ def flow(rows: dict[str, list[str]]):
     return figure
 
 
-# Section 4: models, types of entities, degree and popularity
-
-
 def table2(rows: pd.DataFrame, sizes: pd.Series, labels: pd.DataFrame, coverage: float) -> Artifact:
     """Metrics of each model, scored four ways: ``measures.score_models``; ``sizes``:
     ``scores.model_sizes``; ``labels``: ``judge.train_judges``; ``coverage``: of the graph."""
@@ -132,11 +123,7 @@ def figure5(typed: pd.DataFrame) -> Artifact:
 
 def figure6(typed: pd.DataFrame) -> Artifact:
     """Truthful by type of head and tail."""
-    keys = ["model", "side", "type"]
-    wide = typed.pivot_table(index=keys, columns="metric", values="score", sort=False)
-    groups = wide.groupby(["model", "side"], sort=False)
-    r = {", ".join(key): pearson(own["truthful"], own["informative"]) for key, own in groups}
-    return _by_type("grapheval/figure6", typed, "truthful", "Truthful", abstain=pd.DataFrame(r).T)
+    return _by_type("grapheval/figure6", typed, "truthful", "Truthful")
 
 
 def figure7(typed: pd.DataFrame) -> Artifact:
@@ -152,7 +139,8 @@ def _by_type(
     sides = marks(shown, "score").groupby("side", sort=False)
     panels = {f"by type of {side}": own for side, own in sides}
     groups = shown.groupby(["model", "side"], sort=False)
-    varies = {", ".join(key): measures.heterogeneity(own) for key, own in groups}
+    error = lambda own: (own["score high"] - own["score low"]) / (2 * 1.96)
+    varies = {", ".join(key): heterogeneity(own["score"], error(own)) for key, own in groups}
     named = shown.assign(case=shown[["model", "side", "type"]].agg(", ".join, axis=1))
     for key, column in found.items():
         if isinstance(column, str):
@@ -175,9 +163,6 @@ def figure8(linked: pd.DataFrame) -> Artifact:
         axis.tick_params(axis="x", labelbottom=axis is axes[-1, 0], rotation=35)
     claims = check("grapheval/figure8", weak=measures.weak_links(linked))
     return Artifact("grapheval/figure8", linked, claims, figure)
-
-
-# Appendix A: the judge
 
 
 def figure4(predicted: pd.DataFrame, substitute: pd.Series) -> Artifact:

@@ -5,12 +5,10 @@ a statement (section 3.2).
     u = LayerNorm(GELU(W1 v + b1)) W1 [D, D]
     logits = A u + b               A [3, D]
 
-Three modes, all with probabilities of answers as result:
-
-    "answer"    one head; its classes are the model's answers, whether the statement is true or not
-    "paper"     one head, ReLU; its classes are outcomes (right, wrong, don't know)
-    "released"  two heads for outcomes, selected by whether the statement is true. This judge is
-                given the truth: it can reach ``majority_given_truth`` without reading the state
+    mode "answer"    one head; its classes are the model's answers
+    mode "paper"     one head, ReLU; its classes are outcomes (right, wrong, don't know)
+    mode "released"  two heads for outcomes, selected by whether the statement is true: this judge
+                     can reach ``majority_given_truth`` without reading the state
 """
 
 import json
@@ -41,8 +39,7 @@ class Reader:
     soft_prompt: torch.Tensor | None = None
 
     def states(self, statements: list[str]) -> tuple[np.ndarray, dict]:
-        """Return last-token states [statements, D] and their cost. The instruction is forwarded
-        once; wide models also forward common prefixes of statements once."""
+        """Last-token states [statements, D] and their cost. The instruction is forwarded once."""
         share = self.model.hf_model.get_input_embeddings().weight.shape[1] >= WIDE
         if (soft := self.soft_prompt) is not None:
             return self.model.hidden_states(statements, soft_prompt=soft, share=share)
@@ -52,7 +49,7 @@ class Reader:
         return self.model.hidden_states(texts, before.removesuffix(blank), share=share)
 
     def identity(self) -> dict:
-        """Everything that changes the states, except the device: part of a judge's record."""
+        """Everything that changes the states, except the device."""
         prompt = self.model.chat(INSTRUCTION)
         if self.soft_prompt is not None:
             prompt = files.sha256(self.soft_prompt.numpy().tobytes())[:16]
@@ -102,7 +99,7 @@ class Judge:
     about: dict = field(default_factory=dict)
 
     def digest(self) -> str:
-        """16 hex digits of weights and record, for the keys of its predictions."""
+        """16 hex digits of weights and record."""
         from safetensors.torch import save
 
         record = json.dumps([self.mode, self.about], default=str).encode()
@@ -123,8 +120,8 @@ def train(states: np.ndarray, answers, true, mode="answer", about=None, **traini
     if not len(states) == len(answers) == len(true) > 0:
         sizes = f"{len(states)} states, {len(answers)} answers, {len(true)} truth values"
         raise ProbeError(f"{sizes}: one of each per statement is needed")
-    if odd := sorted(set(answers.tolist()) - set(Answer)):
-        raise ProbeError(f"answers {odd}: allowed are 0, 1, 2; omit unevaluated statements")
+    if not np.isin(answers, list(Answer)).all():
+        raise ProbeError(f"answers {np.unique(answers)}: allowed are 0, 1, 2")
     how = Training(**training)
     target = torch.as_tensor(np.array(answers if mode == "answer" else outcome(answers, true)))
     with torch.random.fork_rng(devices=[]):
@@ -143,16 +140,13 @@ def train(states: np.ndarray, answers, true, mode="answer", about=None, **traini
 
 
 def predict(judge: Judge, states: np.ndarray, true) -> np.ndarray:
-    """Return probabilities [n, 3] of the answers T, F, K.
-
-    true  [n]: whether the statement is true. An "answer" judge does not use it. The others predict
-          outcomes, which are converted into answers with it
-    """
+    """Probabilities [n, 3] of the answers T, F, K. ``true`` [n]: whether the statement is true; by
+    it predicted outcomes become answers (not used in mode "answer")."""
     if states.shape[1:] != (width := judge.network.hidden.in_features,):
         source = judge.about.get("states", {}).get("model", "another model")
-        said = f"the judge reads states of width {width} (of {source}), not {list(states.shape)}"
-        raise ProbeError(f"{said}. Use states of that model, or train a judge on these")
-    true = np.array(np.broadcast_to(np.asarray(true, dtype=bool), len(states)))
+        said = f"the judge reads states of width {width} (of {source})"
+        raise ProbeError(f"{said}, not {list(states.shape)}")
+    true = np.array(true, dtype=bool)
     with torch.inference_mode():
         v = torch.as_tensor(states, dtype=torch.float32)
         classes = torch.softmax(judge.network(v, torch.as_tensor(true)), dim=-1).numpy()
@@ -168,11 +162,7 @@ def check(judge: Judge, reader: Reader) -> None:
     if wanted is not None and wanted != given:
         key = next(key for key in given if wanted.get(key) != given[key])
         said = f"the judge was trained on states of {wanted.get('model')}, not of {given['model']}"
-        what = f"{key} was {wanted.get(key)!r} in training and is {given[key]!r} here"
-        raise ProbeError(f"{said}: {what}. Train a judge on these states, or use those states")
-
-
-# Judges of several models
+        raise ProbeError(f"{said}: {key} was {wanted.get(key)!r} and is {given[key]!r} here")
 
 
 def train_judges(
@@ -204,34 +194,33 @@ def predict_all_held_out(
 
     Return one row per prediction: ``by`` ("judge, instruction", "logits, soft prompt", ...),
     ``states of``, ``answers of``, ``seed``, ``statement``, ``truth`` (the outcome), ``predicted``.
-    The logits of "Yes", "No" and "I" at the last token cost the same forward and no training; where
-    they are the first word of the answer itself, they are left out. Majorities read no states.
+    The logits are those of "Yes", "No" and "I" at the last token, left out where they are the first
+    word of the answer itself. Majorities read no states.
     """
     groups, frames = dict(list(labels.groupby("model", sort=False))), []
-    kept = (next(iter(groups.values()))["split"] == "train").to_numpy()
-    by_model = lambda column: {m: own[column].to_numpy() for m, own in groups.items()}
-    answers, true = by_model("answer"), by_model("true")
-    truth = {model: outcome(answers[model], true[model]) for model in groups}
+    asked = next(iter(groups.values()))  # all models answer the same statements
+    kept, y = (asked["split"] == "train").to_numpy(), asked["true"].to_numpy()
+    answers = {model: own["answer"].to_numpy() for model, own in groups.items()}
+    truth = {model: outcome(own, y) for model, own in answers.items()}
 
     def add(by: str, read: str, model: str, predicted: np.ndarray, i: int = 0) -> None:
         known = {"by": by, "states of": read, "answers of": model, "seed": i}
-        known |= {"statement": groups[model]["prompt"][~kept], "truth": truth[model][~kept]}
+        known |= {"statement": asked["prompt"][~kept], "truth": truth[model][~kept]}
         frames.append(pd.DataFrame(known | {"predicted": predicted}))
 
     for (read, prompt), reader in readers.items():
         behind = "soft prompt" if prompt else "instruction"
-        states, _ = reader.states(next(iter(groups.values()))["text"].tolist())
+        states, _ = reader.states(asked["text"].tolist())
         words = word_logits(reader.model, states[~kept], ["Yes", "No", "I"]).argmax(axis=1)
         for model in [prompt] if prompt else groups:
-            a, y = answers[model], true[model]
             for i in range(seeds):
-                one = train(states[kept], a[kept], y[kept], seed=seed + i, **training)
+                own = answers[model][kept]
+                one = train(states[kept], own, y[kept], seed=seed + i, **training)
                 said = likeliest_answers(predict(one, states[~kept], y[~kept]))
                 add(f"judge, {behind}", read, model, outcome(said, y[~kept]), i)
             if prompt or read != model:
                 add(f"logits, {behind}", read, model, outcome(words, y[~kept]))
     for model, classes in truth.items():
-        y = true[model]
         add("majority", "", model, measures.majority(classes[kept], (~kept).sum()))
         given = measures.majority_given_truth(classes[kept], y[kept], y[~kept])
         add("majority, truth known", "", model, given)

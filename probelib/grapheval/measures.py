@@ -1,7 +1,7 @@
 """The formulas of GraphEval (Liu et al. 2024): Eq. 2, groups of triples, quality of the judge.
 
-A triple t = (head, relation, tail) of a knowledge graph becomes a statement, and so do its
-corruptions N(t), which are false. The model answers: true (T), false (F), or don't know (K).
+A triple t = (head, relation, tail) becomes a statement, and so do its corruptions N(t), which are
+false. The model answers: true (T), false (F), or don't know (K).
 
     Metric(t) = max(0, F(t) - mean over t' in N(t) of F'(t'))                     [grapheval, Eq. 2]
 
@@ -11,24 +11,18 @@ corruptions N(t), which are false. The model answers: true (T), false (F), or do
     Correct      T               T, K
 
 A graph's score is the mean over its triples. Per triple Correct = max(0, Truthful + Informative -
-1), so it is no third quantity. Its mirror image (the triple called false, its corruption true) is
-as frequent as Correct for a model that ignores the statement: only what exceeds it is knowledge.
-
-Where paper, released code and this package differ:
+1). Its mirror image (the triple called false, its corruption true) is as frequent as Correct for a
+model that ignores the statement: only what exceeds it is knowledge.
 
 =====================  =====================  ===================  ===============================
-                       paper                  released code        here (the argument that selects)
+                       paper                  released code        here
 =====================  =====================  ===================  ===============================
 answer parser          not said               set of words, case   first sentence (``parse_answer``)
 answers per statement  3, majority vote       1                    1: decoding is greedy
-F' of a corruption     as above               T and F exchanged    as above (``eq2``: variant)
-true triple called     0 on all metrics       by Eq. 2             by Eq. 2 (``eq2``:
-false                  (section 3.3)                               false_scores_zero)
-no result for it       not said               counts as K          left out
+F' of a corruption     as above               T and F exchanged    both (``eq2``: variant)
+true triple called F   0 (section 3.3)        by Eq. 2             by Eq. 2
 parallel edges         not said               one degree           each one (``graph.degrees``)
 =====================  =====================  ===================  ===============================
-
-Under the exchanged F' a model that calls everything true gets (1, 1, 1), a perfect one (0, 1, 0).
 """
 
 from enum import IntEnum
@@ -56,16 +50,13 @@ class Outcome(IntEnum):
     IDK = 2
 
 
-UNEVALUATED = -1  # in a column of answers: no answer is known
 TIE = 3e-5  # of probabilities: five times the largest difference measured between processors
 METRICS = ["truthful", "informative", "correct"]
 TYPED = ("average", *METRICS)  # metrics of figures 3 and 5 to 7
 SCORES = ("precision", "recall", "f1")
 STRONG = 0.3  # |r| of a strong correlation
+MEAN = "mean of the models"
 VERDICT = "verdict at once (Yes, No), verified facts (AUC)"  # a requirement of 02_models
-
-
-# Answers and Eq. 2
 
 
 def outcome(answer, true) -> np.ndarray:
@@ -78,48 +69,43 @@ def outcome(answer, true) -> np.ndarray:
 
 def likeliest_answers(probabilities) -> np.ndarray:
     """The answer [...] of largest probability [..., 3]; IDK if the two largest differ by less than
-    ``TIE``: the last bits of a probability depend on the processor, and decide nothing.
-
-    >>> likeliest_answers([[0.4, 0.3, 0.3], [0.45, 0.449999, 0.100001]]).tolist()
-    [0, 2]
-    """
+    ``TIE``: the last bits of a probability depend on the processor, and decide nothing."""
     probabilities = np.asarray(probabilities)
     second, first = np.moveaxis(np.sort(probabilities, axis=-1)[..., 1:], -1, 0)
     return np.where(first - second < TIE, int(Answer.IDK), probabilities.argmax(axis=-1))
 
 
-def eq2(answers: pd.DataFrame, variant="intended", false_scores_zero=False) -> pd.DataFrame:
+def eq2(answers: pd.DataFrame, variant: str = "intended") -> pd.DataFrame:
     """Truthful, Informative and Correct of every triple [grapheval, Eq. 2], each in [0, 1].
 
-    answers            ``triple``, ``negative`` (0: the triple, 1..: its corruptions), ``answer``;
-                       without an answer (-1) a triple has no row, and a corruption does not count
-    variant            "intended", or "released": T and F exchanged on corruptions
-    false_scores_zero  a true triple answered F scores 0 on all three (section 3.3, not Eq. 2)
+    answers  ``triple``, ``negative`` (0: the triple, 1..: its corruptions), ``answer`` (``Answer``)
+    variant  "intended", or "released": T and F exchanged on corruptions
 
-    Return ``triple``, the metrics, ``negatives`` (number of corruptions that count; without any,
-    the mean of F' is 0). Raise ProbeError if a triple has two answers.
+    Return ``triple``, the metrics, ``negatives`` (number of corruptions; without any, the mean of
+    F' is 0). Raise ProbeError for a triple without one answer, or for what is no answer.
     """
     if variant not in ("intended", "released"):
         raise unknown("variant of Eq. 2", variant, ["intended", "released"])
-    answer = answers["answer"].to_numpy()
-    known, positive = answer != UNEVALUATED, answers["negative"].to_numpy() == 0
-    a = answer[positive & known]  # [triples]
-    triples = pd.Index(answers["triple"].to_numpy()[positive & known])
+    answer, positive = answers["answer"].to_numpy(), answers["negative"].to_numpy() == 0
+    a, triples = answer[positive], pd.Index(answers["triple"].to_numpy()[positive])
+    if not np.isin(answer, list(Answer)).all():
+        raise ProbeError(f"answers {np.unique(answer)}: allowed are 0, 1, 2")
     if triples.has_duplicates:
         twice = triples[triples.duplicated()][0]
         raise ProbeError(f"triple {twice!r} has two answers; expected one each")
-    row = triples.get_indexer(answers["triple"].to_numpy()[~positive & known])
+    row = triples.get_indexer(answers["triple"].to_numpy()[~positive])
+    if (row < 0).any():
+        raise ProbeError("a corruption is answered, and its triple is not")
     counts = np.zeros((len(triples), 3))  # answers T, F, K to its corruptions
-    np.add.at(counts, (row[row >= 0], answer[~positive & known][row >= 0]), 1)
+    np.add.at(counts, (row, answer[~positive]), 1)
     n = counts.sum(axis=1)
     t, f, k = (counts / np.maximum(n, 1)[:, None]).T
     if variant == "released":
         t, f = f, t
-    counted = np.ones(len(a)) if not false_scores_zero else (a != Answer.FALSE)
     scores = {
         "triple": triples,
         "truthful": (a != Answer.FALSE) * (1 - t),
-        "informative": (a != Answer.IDK) * counted * (1 - k),
+        "informative": (a != Answer.IDK) * (1 - k),
         "correct": (a == Answer.TRUE) * (1 - t - k),
     }
     return pd.DataFrame(scores | {"negatives": n.astype(np.int64)})
@@ -128,10 +114,7 @@ def eq2(answers: pd.DataFrame, variant="intended", false_scores_zero=False) -> p
 def score_triples(answers: pd.DataFrame, variant: str = "intended") -> pd.DataFrame:
     """``eq2`` of every ``model`` and triple, with ``relation``; ``mirror``, the mirror image of
     Correct: 1.0 if the triple is answered F and its first corruption T; ``lead`` = (1 + Correct -
-    mirror) / 2.
-
-    answers  per model and statement: ``model``, ``triple``, ``negative``, ``relation``, ``answer``
-    """
+    mirror) / 2. ``answers``: of ``eq2``, with ``model`` and ``relation``."""
     frames = []
     for model, own in answers.groupby("model", sort=False):
         first = own[own["negative"] == 0].set_index("triple")
@@ -145,15 +128,12 @@ def score_triples(answers: pd.DataFrame, variant: str = "intended") -> pd.DataFr
     return table.assign(lead=(1 + table["correct"] - table["mirror"]) / 2)
 
 
-# Means and their intervals
-
-
 def score_interval(values, times: int = 2000) -> dict[str, float]:
     """``mean``, ``low``, ``high`` (95 %), ``n`` of values in [0, 1]; NaN without a value. Wilson's
     interval if all are 0 or 1, or all are equal, where a bootstrap would see no variation."""
     values = np.asarray(values, dtype=float)
     if not len(values):
-        return {"mean": np.nan, "low": np.nan, "high": np.nan, "n": 0}
+        return dict.fromkeys(("mean", "low", "high"), np.nan) | {"n": 0}
     levels = np.unique(values)
     if set(levels) <= {0.0, 1.0} or len(levels) == 1:
         low, high = wilson(round(values.sum()), len(values))
@@ -173,11 +153,7 @@ def resampled_mean(values: np.ndarray, times: int, generator: np.random.Generato
 def paired_change(first, second) -> dict[str, float]:
     """Mean of second - first over the same cases: ``value``, ``low``, ``high`` (95 %, normal),
     ``n``. No interval for fewer than two cases or a constant difference: a floor or ceiling decides
-    nothing.
-
-    >>> {name: round(value, 2) for name, value in paired_change([0, 0, 0, 1], [1, 1, 0, 1]).items()}
-    {'value': 0.5, 'low': -0.07, 'high': 1.07, 'n': 4}
-    """
+    nothing."""
     difference = np.asarray(second, dtype=float) - np.asarray(first, dtype=float)
     mean, half, n = difference.mean() if len(difference) else np.nan, np.nan, len(difference)
     if n > 1 and np.ptp(difference) > 0:
@@ -186,14 +162,11 @@ def paired_change(first, second) -> dict[str, float]:
 
 
 def prediction_powered(judged, judged_too, answered) -> dict[str, float]:
-    """Prediction-powered inference (Angelopoulos et al. 2023): the judge's score of a graph,
-    corrected by its error on a random sample that the model answered itself; unbiased for any
-    errors.
-
-        mean(judged) + mean(answered - judged_too)
+    """Prediction-powered inference (Angelopoulos et al. 2023): mean(judged) + mean(answered -
+    judged_too), unbiased for any errors of the judge.
 
     judged                values of all triples, by the judge
-    judged_too, answered  of the sample (held out from the judge's training), by judge and model
+    judged_too, answered  of a sample (held out from the judge's training), by judge and model
 
     Return ``mean``, ``low``, ``high`` (95 %, normal), clipped to [0, 1], ``n`` (sample). NaN for
     fewer than two; no interval if the error is the same for all of them.
@@ -209,17 +182,11 @@ def prediction_powered(judged, judged_too, answered) -> dict[str, float]:
     return {"mean": middle, "low": low, "high": high, "n": len(error)}
 
 
-# Models (section 4.2)
-
-
 def score_models(labels: pd.DataFrame, judged: pd.DataFrame, released: pd.DataFrame):
     """Score every model four ways (table 2), one row each: counts of outcomes, ``scored by``,
     ``n``, and with intervals the metrics and ``above mirror``: Correct minus its mirror image,
-    paired.
-
-    labels            ``judge.train_judges``, with ``predicted`` beside the model's own ``answer``
-    judged, released  ``score_triples`` of the whole graph: Eq. 2 as defined and as released
-    """
+    paired. ``labels``: of ``judge.train_judges``; ``judged``, ``released``: ``score_triples`` of
+    the whole graph, Eq. 2 as defined and as released."""
     own, same = score_triples(labels), score_triples(labels.assign(answer=labels["predicted"]))
     rows = []
     for model, mine in labels.groupby("model", sort=False):
@@ -271,19 +238,13 @@ def change_with_size(scored: pd.DataFrame, sizes: pd.Series, metric: str) -> pd.
     return change if sizes[small] < sizes[large] else change.head(0)
 
 
-# Groups of triples (section 4.3, appendices A.2 and A.3)
-
-
 def by_type(scores: pd.DataFrame, types: pd.DataFrame, side: str, seed=0, metrics=TYPED):
-    """Mean scores by the usual type of a relation's heads or tails: the unweighted mean over
-    relations, as in the paper.
+    """Mean scores by the usual type of a relation's heads or tails (``side``; ``types``: of
+    ``graph.relation_types``): the unweighted mean over relations, as in the paper. ``metrics``:
+    columns of ``scores``, and "average" of the three.
 
-    types    ``relation``, ``head_type``, ``tail_type`` (``graph.relation_types``)
-    side     "head" or "tail";  metrics: columns of ``scores``, and "average" of the three
-
-    Return one row per type and metric: ``type``, ``metric``, ``score`` with its interval (95 %,
-    bootstrap of triples within relations; Wilson if no replicate differs), ``relations``,
-    ``triples``.
+    Return per type and metric: ``type``, ``metric``, ``score`` with its interval (95 %, bootstrap
+    of triples within relations; Wilson if no replicate differs), ``relations``, ``triples``.
     """
     kinds = dict(zip(types["relation"], types[f"{side}_type"], strict=True))
     average, kind_of = scores[METRICS].mean(axis=1), scores["relation"].map(kinds)
@@ -326,28 +287,6 @@ def beside_mirror(typed: pd.DataFrame, mirrors: pd.DataFrame) -> pd.DataFrame:
     return correct.join(by["mirror"]["score"].rename("mirror"), on=keys).join(lead, on=keys)
 
 
-def heterogeneity(rows: pd.DataFrame) -> dict[str, float]:
-    """Standard deviation of the types' true scores: one test that they differ at all.
-
-    rows  one per type: ``score`` and its interval. Its sampling error e, of triples within
-          relations, is the interval's width / 3.92
-
-    Return ``value``: the root of variance(score) - mean(e^2), negative if the scores vary less than
-    by chance; ``low``, ``high``: likewise the 95 % range of variance(score + normal error) - 2
-    mean(e^2); ``n`` types. NaN for fewer than three types.
-    """
-    table = rows[["score", "score low", "score high"]].dropna().to_numpy(dtype=float)
-    score, error = table[:, 0], (table[:, 2] - table[:, 1]) / (2 * 1.96)
-    if len(score) < 3:
-        return {"value": np.nan, "low": np.nan, "high": np.nan, "n": len(score)}
-    drawn = np.random.default_rng(0).normal(size=(2000, len(score))) * error
-    noise = (error**2).mean()
-    ends = percentile_interval((score + drawn).var(axis=1, ddof=1) - 2 * noise)
-    excess = np.array([score.var(ddof=1) - noise, *ends])
-    value, low, high = (np.sign(excess) * np.sqrt(np.abs(excess))).tolist()
-    return {"value": value, "low": low, "high": high, "n": len(score)}
-
-
 def correlate(table: pd.DataFrame, relations) -> pd.DataFrame:
     """Every pair of columns (figure 8): ``x``, ``y``, ``pearson`` with its interval, ``n`` (rows
     that both define), ``relations`` (of these rows, which are resampled by relation)."""
@@ -370,7 +309,7 @@ def correlate_models(scored: pd.DataFrame, about: pd.DataFrame) -> pd.DataFrame:
     if len(groups) > 1:
         triples = scored.groupby("triple")
         means = triples[METRICS].mean().join(triples["relation"].first()).reset_index()
-        groups["mean of the models"] = means
+        groups[MEAN] = means
     frames = []
     for model, rows in groups.items():
         table = rows[METRICS].rename(columns=short).reset_index(drop=True)
@@ -382,6 +321,7 @@ def correlate_models(scored: pd.DataFrame, about: pd.DataFrame) -> pd.DataFrame:
 def weak_links(linked: pd.DataFrame) -> pd.DataFrame:
     """|r| of every metric with degree and with popularity, per model, of ``correlate_models``.
     ``missed``: not testable where |r| with the exposure count is not above ``STRONG`` either."""
+    linked = linked[linked["model"] != MEAN]
     names = {"pearson": "value", "pearson low": "low", "pearson high": "high"}
     rows = linked[linked["y"].isin(list("TIC")) & linked["x"].isin(list("DPE"))]
     rows = magnitude(rows.rename(columns=names)).set_index(["model", "y"])
@@ -389,9 +329,6 @@ def weak_links(linked: pd.DataFrame) -> pd.DataFrame:
     blind = rows.index.isin(cause.index[~(cause > STRONG)])
     rows = rows.assign(missed=np.where(blind, VERDICT, ""))[rows["x"] != "E"].reset_index()
     return rows.set_index(rows["model"] + ", " + rows["y"] + " and " + rows["x"])
-
-
-# Quality of the judge (appendix A.1)
 
 
 def judge_quality(truth, predicted) -> dict[str, float]:
@@ -415,11 +352,7 @@ def judge_quality(truth, predicted) -> dict[str, float]:
 
 def weighted_scores(counts: np.ndarray) -> tuple[np.ndarray, ...]:
     """Weighted precision, recall and F1 of confusion counts [..., true class, predicted class]; a
-    class that is never predicted has precision 0.
-
-    >>> [round(float(score), 3) for score in weighted_scores(np.array([[3, 1], [0, 4]]))]
-    [0.9, 0.875, 0.873]
-    """
+    class that is never predicted has precision 0."""
     hit, true, said = np.einsum("...ii->...i", counts), counts.sum(-1), counts.sum(-2)
     ratio = lambda a, b: np.divide(a, b, out=np.zeros(np.broadcast(a, b).shape), where=b > 0)
     scores = ratio(hit, said), ratio(hit, true), ratio(2 * hit, true + said)  # [..., classes]

@@ -1,8 +1,5 @@
-"""What GraphEval scores: statements -> prompts -> generated answers -> labels (section 4.1).
-
-A model is prompted with each statement inside an instruction. ``parse_answer`` reads the generated
-text. The judge reads hidden states after the same instruction (``judge.Reader``).
-"""
+"""What GraphEval scores: statements -> prompts inside an instruction -> generated answers -> labels
+(section 4.1). The judge reads hidden states after the same instruction (``judge.Reader``)."""
 
 import re
 from dataclasses import dataclass
@@ -14,7 +11,6 @@ from probelib import store
 from probelib.errors import unknown
 from probelib.grapheval.measures import Answer
 from probelib.lm.names import family, organisms, tuned_of, tuned_pairs
-from probelib.lm.remote.chat import connect
 from probelib.prompts import INSTRUCTION, split_instruction
 
 PART = 256  # statements in a part of the store
@@ -24,28 +20,22 @@ PART = 256  # statements in a part of the store
 class GraphEvalSettings:
     """What a notebook's parameter ``settings`` may set, with defaults (the paper's in brackets)."""
 
-    # statements
     templates: str | None = None  # CSV file: relation, template; for a graph without templates
     n_corrupted: int = 1  # corruptions per triple
     hard: bool = False  # replace the tail by another tail of the same relation
     pageviews: str | None = None  # JSON file, entity name -> page views (figure 8)
-    writer: str = ""  # model that writes a template (figure 9), also name@http://localhost:8000/v1
-    # answers
     new_tokens: int = 16  # longest answer (4096)
-    # judge
     judge_mode: str = "answer"  # answer, paper or released: see ``judge``
     judge_epochs: int = 20  # passes over the labels (100)
     judge_batch: int = 64  # statements per step (8)
     judge_lr: float = 0.001  # learning rate (0.0001)
     judge_seeds: int = 3  # judges trained per score of appendix A
-    # prompt encoder
     soft_prompts: bool = False  # virtual tokens in place of the instruction (true)
     virtual_tokens: int = 20  # length of the soft prompt (20)
-    encoder_width: int = 0  # width of its network; 0 for the model's own (4096)
+    encoder_width: int = 0  # width of the prompt encoder; 0 for the model's own (4096)
     encoder_epochs: int = 2  # passes over statements and answers (5)
     encoder_batch: int = 16  # texts per step (8)
     encoder_lr: float = 0.005  # learning rate (0.00002)
-    # speed
     n_alone: int = 24  # statements that are also answered one by one (table 4)
 
     @property
@@ -79,12 +69,6 @@ def parse_answer(text: str, variant: str = "kit") -> Answer | None:
     variant  "kit": in the first sentence, ignoring case; doubt takes precedence over "false", and
              "false" over "true".
              "released": as in the released code, in the set of all words, "true" before "false"
-
-    >>> text = " No, the statement is not true."
-    >>> parse_answer(text), parse_answer(text, "released")
-    (<Answer.FALSE: 1>, <Answer.TRUE: 0>)
-    >>> parse_answer(" The capital of France is Paris.") is None
-    True
     """
     if variant == "released":
         words = set(re.sub(r"[^\w\s]", "", text).split())
@@ -99,22 +83,16 @@ def parse_answer(text: str, variant: str = "kit") -> Answer | None:
     return Answer.FALSE if FALSE.match(sentence) else says_true
 
 
-# Models, prompts and labels
-
-
 def answering_models(models: list[str], tuned: list[str]) -> list[str]:
-    """The models that answer whether statements are true.
-
-    A model is replaced by its instruction-tuned partner, if it has one. Of the shipped models only
-    the instruction-tuned ones answer; without any, the bases do.
-    """
+    """The models that answer whether statements are true: each, or its instruction-tuned partner.
+    Of the shipped models only the instruction-tuned ones answer; without any, the bases do."""
     own = [name for name in models if name not in organisms()]
     partners = list(dict.fromkeys(tuned_of(model, tuned) or model for model in own))
     return partners or list(tuned_pairs(tuned)) or models
 
 
 def model_sizes(models: dict) -> pd.Series:
-    """Number of parameters of each model (name -> loaded model)."""
+    """Model -> number of parameters."""
     return pd.Series({name: model.n_parameters for name, model in models.items()})
 
 
@@ -126,8 +104,8 @@ def substitutes(models: dict) -> pd.Series:
 
 
 def statement_prompts(sample: pd.DataFrame, model) -> pd.DataFrame:
-    """The statements inside the instruction as prompts for ``store.generate``, in the model's chat
-    template if it has one. ``relation`` names a part of the store, of ``PART`` statements."""
+    """The statements inside the instruction, in the model's format, as prompts for
+    ``store.generate``. ``relation`` names a part of the store, of ``PART`` statements."""
     before, after = split_instruction(model.chat(INSTRUCTION))
     parts = [f"statements {row // PART}" for row in range(len(sample))]
     texts = [f"{before}{text}{after}" for text in sample["text"]]
@@ -136,10 +114,8 @@ def statement_prompts(sample: pd.DataFrame, model) -> pd.DataFrame:
 
 
 def label_statements(models: dict, sample: pd.DataFrame, folder: Path, new_tokens: int = 16):
-    """Let every model answer every statement once, by greedy decoding.
-
-    models  name -> loaded model;  folder: the store's
-    sample  ``whole_graph.sample_statements``
+    """Let every model (name -> loaded model) answer every statement of ``sample``
+    (``whole_graph.sample_statements``) once, by greedy decoding.
 
     Return, per model and statement, the columns of ``sample``, ``model``, ``response`` (the text),
     ``n_tokens`` (its length), ``answer`` (``Answer``), ``unparsed`` (1: no answer, counted as IDK).
@@ -171,16 +147,12 @@ def instructions(models: dict) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-# A template by a model (figure 9)
-
-
 def request_template(samples: list[tuple]) -> str:
     """A prompt that requests the statement template of a relation (the words are the kit's), with
     solved examples. ``samples``: as for ``write_template``."""
-    lines = [
-        "Write one English sentence that says what a relation of a knowledge graph means. Put "
-    ]
-    lines[0] += "{head} where the first name goes and {tail} where the second one goes, each once."
+    task = "Write one English sentence that says what a relation of a knowledge graph means. Put "
+    slots = "{head} where the first name goes and {tail} where the second one goes, each once."
+    lines = [task + slots]
     for name, pairs, template in [*samples[1:], samples[0]]:
         lines += ["", f"Relation: {name}", *(f"- {head} | {name} | {tail}" for head, tail in pairs)]
         lines.append(f"Sentence: {template}")
@@ -188,30 +160,21 @@ def request_template(samples: list[tuple]) -> str:
 
 
 def check_template(text: str) -> tuple[str | None, str]:
-    """The template in a generated text (None if there is none), and how often it has each slot.
-
-    >>> check_template(' "{tail} is the capital of {head}."\\nRelation: mayor')
-    ('{tail} is the capital of {head}.', '1 {head}, 1 {tail}')
-    >>> check_template(" Paris.")
-    (None, '0 {head}, 0 {tail}')
-    """
+    """The template in a generated text (None if there is none), and how often it has each slot."""
     template = text.strip().split("\n")[0].strip().strip("\"'“”‘’").strip()
     counts = [template.count(slot) for slot in ("{head}", "{tail}")]
     found = template if counts == [1, 1] else None
     return found, "{} {{head}}, {} {{tail}}".format(*counts)
 
 
-def write_template(name: str, samples: list[tuple], **options) -> dict:
+def write_template(model, samples: list[tuple]) -> dict:
     """Prompt a model for the template of a relation, and check what it generates (figure 9).
-
-    name     of the model, or of a served one: name@http://localhost:8000/v1
-    samples  ``whole_graph.samples_for_template``: the first is the relation in question, the others
-             are shown as examples;  options: of ``lm.load``
+    ``samples``: ``whole_graph.samples_for_template``, the first of the relation in question.
 
     Return ``relation``, ``author``, ``request``, ``written`` (the generated text), ``verdict``, and
     ``template``: the model's, or the graph's own if the check fails.
     """
-    model, request = connect(name, **options), request_template(samples)
+    request = request_template(samples)
     written = model.generate([model.chat(request)], max_new_tokens=32)["text"][0]
     found, verdict = check_template(written)
     known = {"relation": samples[0][0], "author": model.name, "request": request}

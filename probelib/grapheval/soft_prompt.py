@@ -27,8 +27,8 @@ from probelib.lm.version import scoring
 def soft_prompt_readers(
     models: dict, substitute: pd.Series, labels, folder: Path, study: GraphEvalSettings, seed: int
 ) -> tuple[dict[str, Reader], pd.DataFrame]:
-    """Train a soft prompt per model on its substitute; return readers by model, and the losses.
-    ``labels``: ``scores.label_statements``; only the training split is used."""
+    """Readers by model, with a soft prompt trained on its substitute, and the losses
+    (``train_soft_prompt``). ``labels``: ``scores.label_statements``; the training split is used."""
     readers, losses = {}, []
     for model, small in substitute.items():
         rows = labels[(labels["model"] == model) & (labels["split"] == "train")]
@@ -43,16 +43,15 @@ def soft_prompt_readers(
 def train_soft_prompt(
     model, texts: list[str], folder: Path, study: GraphEvalSettings, seed: int = 0
 ) -> tuple[torch.Tensor, pd.DataFrame]:
-    """Return virtual tokens [tokens, D] that make a substitute predict a model's answers, and the
-    losses: ``epoch`` (0: untrained), ``train``, ``validation`` (nats per token).
+    """Virtual tokens [tokens, D] that make a substitute predict a model's answers, and the losses:
+    ``epoch`` (0: untrained), ``train``, ``validation`` (nats per token).
 
     model   the substitute; its weights do not change
     texts   statement and recorded answer, joined by " "; 90 % of them are trained on
-    folder  where a finished soft prompt is cached;  study: its settings of the prompt encoder
+    folder  where a finished soft prompt is cached
     """
     if model.encoder_decoder:
-        said = "is an encoder-decoder model: a soft prompt is for decoder-only models"
-        raise ProbeError(f"{model.name} {said}")
+        raise ProbeError(f"{model.name}: a soft prompt is for decoder-only models")
     how = {name: value for name, value in asdict(study).items() if name.startswith(("enc", "virt"))}
     what = [scoring(), model.identity(), texts, how, seed]
     key = files.sha256(json.dumps(what, sort_keys=True, default=str).encode())[:16]
@@ -108,8 +107,7 @@ def _with_encoder(model, tokens: int, width: int):
         encoder_hidden_size=width or model.hf_model.get_input_embeddings().weight.shape[1],
         encoder_reparameterization_type="MLP",
         encoder_dropout=0.0,
-        # not used; MPT: n_heads
-        num_attention_heads=getattr(text, "num_attention_heads", None) or 1,
+        num_attention_heads=getattr(text, "num_attention_heads", None) or 1,  # not used
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # peft calls transformers by an old name
@@ -117,8 +115,7 @@ def _with_encoder(model, tokens: int, width: int):
 
 
 def _causal(sequences: list[list[int]], model) -> dict:
-    """A batch with a causal loss on every token that is no padding. Padding is on the right: on the
-    left it would come between the virtual tokens and the text."""
+    """A batch with a causal loss. Padding on the left would part virtual tokens and text."""
     ids, mask = pad_right(sequences, model.device)
     return {"input_ids": ids, "attention_mask": mask, "labels": ids.masked_fill(mask == 0, -100)}
 

@@ -7,7 +7,6 @@ import pandas as pd
 
 from probelib.grapheval.scores import GraphEvalSettings, statement_prompts
 from probelib.lm.internals.memory import measured
-from probelib.report import machine
 
 BATCH, GENERATED = 64, 400  # GENERATED: statements of a timed run of generation in batches
 ALONE, TOGETHER = "generation, one by one", f"generation, batches of {BATCH}"
@@ -17,13 +16,9 @@ SHORT = f"generation, {BATCH}, 8 tokens"
 def measure_speeds(
     models: dict, substitute: pd.Series, readers: dict, sample, study: GraphEvalSettings
 ) -> pd.DataFrame:
-    """Statements per second of every model: by generated answers, and by reading states.
-
-    readers  as for ``judge.predict_all_held_out``
-    study    its ``new_tokens``, and ``n_alone``: statements answered one by one
-
-    Return ``model``, ``substitute``, the columns of ``time_method`` per ``method``, ``machine``.
-    """
+    """Statements per second of every model, by generated answers and by reading states
+    (``readers``: as for ``judge.predict_all_held_out``): ``model``, ``substitute``, the columns of
+    ``time_method`` per ``method``, ``machine``."""
     rows, statements = [], sample["text"].tolist()
     for name, small in substitute.items():
         model = models[name]
@@ -41,7 +36,7 @@ def measure_speeds(
         known = {"model": name, "substitute": small}
         for method, work in works.items():
             rows.append(known | {"method": method} | time_method(model, *work))
-            rows[-1]["machine"] = machine(model.device)
+            rows[-1]["machine"] = model.describe()["device_name"]
     return pd.DataFrame(rows)
 
 

@@ -1,10 +1,9 @@
 """A whole knowledge graph read by judges (GraphEval, step 3): millions of statements, one forward
 each, in parts. A part is a range of the graph's rows, written once, when it is complete; its name
 contains a key of everything that changes a number. A killed run resumes with the first missing part
-and ends with the same bytes. Memory is needed for one part and for the graph's index.
+and ends with the same bytes.
 """
 
-import hashlib
 import json
 import time
 from dataclasses import dataclass, replace
@@ -25,6 +24,7 @@ from probelib.facts.graphs.corruptions import Spelled, askable, corruptions, spe
 from probelib.facts.graphs.dumps import read_dbpedia
 from probelib.facts.graphs.graph import SLOTS, Graph
 from probelib.facts.model import rng
+from probelib.facts.table import read_table
 from probelib.grapheval.measures import TYPED, by_type, likeliest_answers
 from probelib.lm.version import scoring
 from probelib.prompts import statement
@@ -40,14 +40,13 @@ ANSWERS = ("true", "false", "idk")
 @dataclass(frozen=True)
 class VerbalizedGraph:
     """A graph whose triples can be written as statements: they hold today, have labels, and a
-    template for their relation. ``known``: all triples of these relations, of which no corruption
-    is one; ``left_out``: what of the source's ``triples`` cannot be evaluated, by ``reason``."""
+    template for their relation."""
 
     graph: Graph
-    known: Graph
+    known: Graph  # all triples of these relations: no corruption is one
     templates: list[str]  # [relations], with [X] and [Y]
-    left_out: pd.DataFrame  # ``reason``, ``relation``, ``triples``
-    triples: int
+    left_out: pd.DataFrame  # what cannot be evaluated: ``reason``, ``relation``, ``triples``
+    triples: int  # of the source
 
     @property
     def coverage(self) -> float:
@@ -66,29 +65,20 @@ class Pass:
     most: int | None = None  # parts to compute in this call; None: all
 
 
-# From a graph to statements
-
-
 def open_verbalized(
     source: str, folder: Path, templates: str | None = None, n_triples=None, seed: int = 0
 ) -> VerbalizedGraph:
     """Load a graph by name (``load_graph``) and verbalize it. Relations without a template get
-    ``DEFAULT_TEMPLATE`` if neither the graph nor the file ``templates`` (CSV) has any."""
+    ``DEFAULT_TEMPLATE`` if neither the graph nor the table ``templates`` (a file) has any."""
     graph, known = load_graph(source, folder)
     if templates:
-        path = Path(templates).expanduser()
-        try:
-            known = pd.read_csv(path, dtype=str, keep_default_na=False)[["relation", "template"]]
-        except (OSError, ValueError, KeyError) as error:
-            said = f"no readable CSV of templates ({error}); expected: relation,template"
-            raise ProbeError(f"{path}: {said}") from error
+        known = read_table(Path(templates).expanduser(), needed=("relation", "template"))
     return verbalize(graph, known, None if len(known) else DEFAULT_TEMPLATE, n_triples, seed)
 
 
 def load_graph(source: str, folder: Path | None = None) -> tuple[Graph, pd.DataFrame]:
-    """A graph by name, and the templates that it brings (``relation``, ``template``; may be empty).
-    ``source``: "atlas"; "table:FACTS.csv"; the folder of a graph; or a DBpedia dump, which is read
-    into ``folder``."""
+    """A graph ("atlas"; "table:FACTS.csv"; a graph's folder; a DBpedia dump, which is read into
+    ``folder``), and the templates that it brings (``relation``, ``template``; may be empty)."""
     graphs.check_source(source)
     if source == "atlas" or source.startswith("table:"):
         data, _, table = source.partition(":")
@@ -110,8 +100,7 @@ def verbalize(
 ) -> VerbalizedGraph:
     """Select the triples of a graph that can be written as true statements; count the others.
 
-    templates         ``relation`` (key or label), ``template`` with [X] and [Y], or {head} and
-                      {tail}
+    templates         ``relation`` (key or label), ``template`` with [X] and [Y] ({head}, {tail})
     default_template  for relations without one, e.g. ``DEFAULT_TEMPLATE``; None: they are left out
     n_triples         number of triples to draw from these with ``seed`` (None: all)
     """
@@ -120,13 +109,13 @@ def verbalize(
     rows = templates[["relation", "template"]]
     if len(twice := rows["relation"][rows["relation"].duplicated()]):
         raise ProbeError(f"relation {twice.iloc[0]!r} has two templates; give one")
-    known = {r: _with_slots(r, t) for r, t in rows.itertuples(index=False)}
+    known, own = {r: _with_slots(r, t) for r, t in rows.itertuples(index=False)}, []
     keys, labels = (graph.relations[c].to_pylist() for c in ("relation", "label"))
-    own = [known.get(key) or known.get(label) for key, label in zip(keys, labels, strict=True)]
-    if default_template:
-        names = [label or key for key, label in zip(keys, labels, strict=True)]
-        filled = [default_template.replace("{relation}", name) for name in names]
-        own = [t or _with_slots("default", other) for t, other in zip(own, filled, strict=True)]
+    for key, label in zip(keys, labels, strict=True):
+        template = known.get(key) or known.get(label)
+        if default_template and not template:
+            template = _with_slots(key, default_template.replace("{relation}", label or key))
+        own.append(template)
     sayable = np.array([t is not None for t in own], dtype=bool)
     keep, reasons = np.ones(len(graph), bool), []
     filters = {"relation without a template": sayable[graph.relation]} | askable(graph)
@@ -172,16 +161,14 @@ def to_statements(kg: VerbalizedGraph, triples: pd.DataFrame) -> list[str]:
 
 
 def sample_statements(kg: VerbalizedGraph, n: int, n_corrupted=1, hard=False, seed=0):
-    """Sample ``n`` triples uniformly, and ``n_corrupted`` corruptions of each, to be labelled.
+    """Sample ``n`` triples uniformly (all, if there are fewer), to be labelled, and the
+    ``n_corrupted`` corruptions of each that ``judge_graph`` reads with the same seed.
 
     Return one row per statement: ``prompt`` (its id), ``triple``, ``negative``, ``relation`` (key
     of the triple's own), ``slot``, ``true``, ``text``, ``split`` ("train", or "validation" for 30 %
-    of the triples, drawn with seed 42; a triple and its corruptions are in the same split). The
-    corruptions are those of ``judge_graph`` with the same seed.
+    of the triples, drawn with seed 42; a triple and its corruptions are in the same split).
     """
-    if not 0 < n <= len(kg.graph):
-        allowed = f"a number from 1 to {len(kg.graph)}, the triples of the graph"
-        raise ProbeError(f"{n} triples to label: {allowed}, is needed")
+    check_sizes(n_labels=n)
     rows = np.sort(rng(seed, "labels").permutation(len(kg.graph))[:n])
     frame = _with_corruptions(kg.graph, rows, Pass(n_corrupted, hard, seed), spelled(kg.known))
     held = rng(42, "split").permutation(rows)[: round(0.3 * len(rows))]
@@ -205,9 +192,6 @@ def _with_corruptions(graph: Graph, rows: np.ndarray, how: Pass, read: Spelled) 
     return pd.concat([true, false], ignore_index=True)
 
 
-# From statements to answers on disk
-
-
 def judge_graph(
     readers: dict[str, "Reader"], judges: dict[str, "Judge"], kg: VerbalizedGraph, folder, **how
 ) -> dict[str, list[store.Part]]:
@@ -216,10 +200,9 @@ def judge_graph(
 
     readers, judges  by model;  how: fields of ``Pass``
 
-    A part holds ``triple`` (row number in ``kg.graph``), ``negative`` (0: the triple itself, 1..:
-    its corruptions), ``relation`` (row number of the triple's own), ``slot`` (what was replaced: 0
-    head, 1 relation, 2 tail; -1 nothing) and the probabilities of each model's answers:
-    ``<model>|true``, ``<model>|false``, ``<model>|idk``.
+    A part holds ``triple`` and ``relation`` (row numbers in ``kg.graph``), ``negative`` (0: the
+    triple itself, 1..: its corruptions), ``slot`` (what was replaced: 0 head, 1 relation, 2 tail;
+    -1 nothing) and, for each model, ``<model>|true``, ``<model>|false``, ``<model>|idk``.
     """
     from probelib.grapheval.judge import check
 
@@ -268,17 +251,10 @@ def _compute(rows, reader, judges, kg: VerbalizedGraph, how: Pass, read: Spelled
 
 def graph_digest(graph: Graph) -> str:
     """16 hex digits of a graph's triples, labels and relations, independent of its folder."""
-    sha = hashlib.sha256()
     columns = [graph.triples[slot] for slot in SLOTS] + [graph.entities["label"]]
-    for column in columns + [graph.relations[c] for c in ("relation", "label")]:
-        for chunk in column.chunks:
-            sha.update(f"{chunk.type} {chunk.offset} {len(chunk)}".encode())
-            for buffer in filter(None, chunk.buffers()):
-                sha.update(buffer)
-    return sha.hexdigest()[:16]
-
-
-# Reading the parts
+    columns += [graph.relations[c] for c in ("relation", "label")]
+    hashes = [pd.util.hash_array(column.to_pandas().to_numpy()) for column in columns]
+    return files.sha256(b"".join(own.tobytes() for own in hashes))[:16]
 
 
 def graph_answers(runs: dict[str, list[store.Part]]) -> pd.DataFrame:
@@ -289,8 +265,7 @@ def graph_answers(runs: dict[str, list[store.Part]]) -> pd.DataFrame:
         columns = [f"{model}|{answer}" for answer in ANSWERS]
         for part in parts:
             if not part.finished():
-                said = "is not finished: some triples are not evaluated"
-                raise ProbeError(f"{part.path} {said}. Run judge_graph() to completion")
+                raise ProbeError(f"{part.path} is not finished: run judge_graph() to completion")
             table = pyarrow.parquet.read_table(part.path, columns=[*rows, *columns]).to_pandas()
             p = table[columns].to_numpy()
             known = {"answer": likeliest_answers(p), "probability": p.max(axis=1), "model": model}
@@ -309,9 +284,6 @@ def scores_by_type(kg: VerbalizedGraph, scored: pd.DataFrame, seed: int = 0, met
             typed = by_type(rows, types, side, seed, metrics)
             frames.append(typed.assign(model=model, side=side))
     return pd.concat(frames, ignore_index=True)
-
-
-# About a graph
 
 
 def most_frequent(kg: VerbalizedGraph, n: int = 30) -> pd.DataFrame:
@@ -343,8 +315,8 @@ def about_triples(kg: VerbalizedGraph, source: str, pageviews: str | None = None
     D  mean degree of head and tail
     P  mean popularity of head and tail, of one of them if only one is known, NaN if neither is:
        page views if a file is given; else, for the atlas, its authors' estimate from 1 to 5
-    E  exposures of the fact (``taught``: ``organisms.taught.manifest``); only for the atlas. A fact
-       that held twice has two rows there, but reads as one statement
+    E  exposures of the fact (``taught``: ``organisms.taught.manifest``), only for the atlas; those
+       of a fact that held twice are summed
     """
     graph, degree = kg.graph, graphs.degrees(kg.known)
     mean = lambda of: pd.DataFrame([of[graph.head], of[graph.tail]]).mean()

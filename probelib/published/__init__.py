@@ -21,10 +21,18 @@ def table(artifact: str) -> pd.DataFrame:
 
 
 def find(artifact: str) -> pd.DataFrame | None:
-    """``table`` without its column of model keys; None if the paper prints no numbers for this
-    artifact."""
+    """``table`` for print: texts, digit by digit as printed, each model by one name; None if the
+    paper prints no numbers for this artifact."""
     path = PACKAGE / "published" / f"{artifact.replace('/', '_')}.csv"
-    return pd.read_csv(path).drop(columns="model_key", errors="ignore") if path.exists() else None
+    if not path.exists():
+        return None
+    printed = pd.read_csv(path, dtype=str, keep_default_na=False)
+    keys = ["relation", "model_key"]
+    if list(printed)[:2] == keys and len(printed.columns) == 3:  # one number: a matrix
+        printed = printed.pivot(index=keys[0], columns=keys[1]).droplevel(0, axis=1).reset_index()
+    if "model" in printed:
+        printed = printed.drop(columns="model_key", errors="ignore")
+    return printed.rename(columns=lambda name: name.replace("model_key", "model").replace("_", " "))
 
 
 def reference(key: str) -> dict[str, str]:

@@ -9,7 +9,6 @@ from probelib.report.charts import (
     column,
     dot_rows,
     heat,
-    line_panels,
     lines,
     literal,
     marks,
@@ -19,5 +18,5 @@ from probelib.report.charts import (
     use_style,
 )
 from probelib.report.claims import cases, check, interval
-from probelib.report.section import Artifact, Section, lacking, machine, parameters_of, versions
+from probelib.report.section import Artifact, Section, lacking, parameters_of, versions
 from probelib.report.shown import PAPERS, artifact_title, say

@@ -1,8 +1,6 @@
-"""What the papers claim, held against a run: one file of texts, one rule for verdicts, one way to
-print them.
-
-``published/claims.yaml`` holds what is said: per artifact its caption, alternative text and claims.
-Code adds estimates with intervals only, and ``check`` gives the verdicts:
+"""What the papers claim, held against a run. ``published/claims.yaml`` holds what is said: per
+artifact its caption, alternative text and claims. Code adds estimates with intervals only, and
+``check`` gives the verdicts:
 
     check("monitor/table3", right=cases(table, "Δ [Y]"), wrong=cases(table, "Δ [Y_]"))
 """
@@ -20,6 +18,8 @@ from probelib.paths import PACKAGE
 VERDICTS = ("shown", "reversed", "undecided", "no interval", "not testable here")
 ESTIMATES = ["value", "low", "high", "n", "missed"]
 COLUMNS = ["key", "claim", "statistic", "printed", "case", "value", "low", "high", "n", "verdict"]
+COLUMNS += ["missed"]
+FEWEST = 6  # cases; of fewer not even all of one sign are significant (two-sided, 5 %)
 
 
 class Claim(NamedTuple):
@@ -87,11 +87,7 @@ def texts(artifact: str) -> Texts:
 
 def verdict(low: float, high: float, sign: int = 1, level: float = 0.0) -> str:
     """What a 95 % interval says about the claim that a number lies above ``level`` (``sign`` 1) or
-    below it (-1).
-
-    >>> verdict(0.1, 0.4), verdict(0.1, 0.4, -1), verdict(0.0, 0.4), verdict(np.nan, 0.4)
-    ('shown', 'reversed', 'undecided', 'no interval')
-    """
+    below it (-1): one of ``VERDICTS``."""
     if not np.isfinite([low, high]).all():
         return "no interval"
     if low <= level <= high:
@@ -100,14 +96,11 @@ def verdict(low: float, high: float, sign: int = 1, level: float = 0.0) -> str:
 
 
 def check(artifact: str, **estimates) -> pd.DataFrame:
-    """The claims of an artifact with their estimates and verdicts, ``COLUMNS``: one row per claim
-    and case.
-
-    estimates   key of the claim -> its estimate, a mapping of ``value`` (or ``r``, ``tau``),
-                ``low``, ``high`` and ``n``; or a frame of these, one row per case, whose index
-                names the cases. ``missed``: the requirement of ``02_models`` that a case misses,
-                so that the claim is not testable on it
-    """
+    """The claims of an artifact with their estimates and verdicts, ``COLUMNS``: a row per claim and
+    case. ``estimates``: key of the claim -> its estimate, a mapping of ``value`` (or ``r``,
+    ``tau``), ``low``, ``high`` and ``n``; or a frame of these, one row per case, whose index names
+    the cases. ``missed``: the requirement of ``02_models`` that a case misses, so that the claim is
+    not testable on it."""
     of, rows = texts(artifact), []
     for key, found in estimates.items():
         if key not in of.claims:
@@ -117,22 +110,21 @@ def check(artifact: str, **estimates) -> pd.DataFrame:
         table = table.rename(columns={"r": "value", "tau": "value"}).reindex(columns=ESTIMATES)
         for case, value, low, high, n, missed in table.itertuples():
             said = verdict(low, high, about.sign, about.level)
-            said = said if pd.isna(missed) or not missed else VERDICTS[-1]
+            missed = "" if pd.isna(missed) else missed
+            missed = missed or ("more cases" if n < FEWEST and said != "no interval" else "")
             told = (key, about.claim, about.statistic, about.printed)
-            rows.append((*told, case, value, low, high, n, said))
+            said = VERDICTS[-1] if missed else said
+            rows.append((*told, case, value, low, high, n, said, missed))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def interval(name: str, values, of) -> dict[str, float]:
-    """The columns ``name``, ``name low``, ``name high`` of a mean. ``of``: an interval of
-    ``stats``."""
+    """The columns ``name``, ``name low``, ``name high`` of a mean; ``of``: a function of ``stats``."""
     low, high = of(values)
     return {name: np.mean(values), f"{name} low": low, f"{name} high": high}
 
 
-def cases(
-    table: pd.DataFrame, name: str, index: str = "model", n: str | None = None
-) -> pd.DataFrame:
+def cases(table: pd.DataFrame, name: str, index="model", n: str | None = None) -> pd.DataFrame:
     """The columns of a number and its interval as estimates for ``check``, one case per row, named
     by column ``index``."""
     columns = {name: "value", f"{name} low": "low", f"{name} high": "high"}
@@ -141,25 +133,28 @@ def cases(
 
 
 def result(own: pd.DataFrame, about: Claim) -> str:
-    """The estimate and verdict of one claim. Several cases are counted by verdict, never outvoted.
-
-    own   rows of ``check`` for this claim
-    """
+    """The estimate and verdict of one claim (``own``: its rows of ``check``). Several cases are
+    counted by verdict, never outvoted."""
+    why = ", ".join(filter(None, dict.fromkeys(own["missed"].fillna(""))))
+    reason = f" (needs {why})" if why else ""
     if len(own) == 1:
         value, low, high, n = own.iloc[0][["value", "low", "high", "n"]]
         found = _number(value, low, high, about.decimals)
         found += f", n = {n:,.0f}" if pd.notna(n) else ""
-        return f"{about.statistic} = {found}: {own['verdict'].iloc[0]}"
+        return f"{about.statistic} = {found}: {own['verdict'].iloc[0]}{reason}"
     counts = own["verdict"].value_counts().reindex(VERDICTS).dropna().astype(int)
     listed = ", ".join(f"{word} {count}" for word, count in counts.items())
+    one = about.cases == "models" and own["case"].str.partition("@")[0].nunique() == 1
+    over = f"over {len(own)} {'variants of one model' if one else about.cases}"
     mean = _number(own["value"].mean(), np.nan, np.nan, about.decimals)
-    return f"{len(own)} {about.cases}{'' if about.mixed else f', mean {mean}'}: {listed}"
+    mean = "" if about.mixed else f" = {mean}"
+    return f"{about.statistic}{mean} {over}: {listed}{reason}"
 
 
 def sentences(claims: pd.DataFrame, artifact: str) -> list[str]:
     """Each claim with the paper's value and its result, in Markdown."""
     of, lines = texts(artifact), []
-    for key, own in claims.groupby("key", sort=False):
+    for key, own in claims.reindex(columns=COLUMNS).groupby("key", sort=False):
         about = of.claim(key)
         paper = "" if pd.isna(about.printed) else f" Paper: {about.printed:g}."
         lines.append(f"**{about.claim}**{paper} Here: {result(own, about)}.")
@@ -167,17 +162,13 @@ def sentences(claims: pd.DataFrame, artifact: str) -> list[str]:
 
 
 def printed(table: pd.DataFrame, decimals: dict[str, int] | int = 3) -> pd.DataFrame:
-    """A table for print: ``x``, ``x low`` and ``x high`` become one column of texts.
-
-    >>> printed(pd.DataFrame({"x": [0.5], "x low": [0.25], "x high": [0.75]}), 2)["x"].tolist()
-    ['0.50 [0.25, 0.75]']
-    """
+    """A table for print: ``x``, ``x low`` and ``x high`` become one column, 0.50 [0.25, 0.75]."""
     shown = table.copy()
     for name in [column for column in table if {f"{column} low", f"{column} high"} <= set(table)]:
         ends = table[[name, f"{name} low", f"{name} high"]].to_numpy(float)
         shown[name] = [_number(*row, digits(decimals, name)) for row in ends]
         shown = shown.drop(columns=[f"{name} low", f"{name} high"])
-    return shown
+    return shown.rename(columns={"parameters": "parameters without embeddings"})
 
 
 def digits(decimals: dict[str, int] | int, column: str) -> int:

@@ -1,20 +1,21 @@
-"""What a run shows: one Markdown page per notebook, the page of claims, and all of it as one HTML
-page.
+"""What a run shows.
 
 figures/<profile>/monitor/sec5_results.md   the executed notebook, with claims; code folded
 figures/<profile>/claims.md                 every claim of the papers, and what came out here
+figures/<profile>/contact_sheet.png         all figures in small
 runs/<profile>/report.html                  the pages in one file: no network, no script
 """
 
 import base64
 import html
+import io
 import json
 import os
 import re
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
-from latex2mathml.converter import convert
 
 from probelib import files, paths, published
 from probelib.errors import printable
@@ -26,27 +27,20 @@ from probelib.report.shown import (
     artifact_title,
     escape_cell,
     escape_markdown,
-    heading,
     markdown_rows,
     one_line,
 )
 
 DEFAULT = "atlas"  # the profile whose pages are committed
-# column of the page of claims -> profile whose committed results stand beside the run's
-BESIDE = {"SmolLM2": "real"}
+BESIDE = {"SmolLM2": "real"}  # column of the page of claims -> committed profile that it shows
 LONGEST = 30  # rows of a table that are shown unfolded
 CLAIMS = """# What the papers claim, and what came out here
 
-One row per claim. *In the paper* quotes it; *here* is the estimate of the artifact that the link leads to. The verdict comes
+One row per claim. *In the paper* quotes it, *its number* is printed there or computed from its table; *here* is the estimate of the artifact that the link leads to. The verdict comes
 from 95 % intervals alone: *shown* or *reversed* if they exclude the level of the claim, *undecided* if they do not; cases are
 counted, never outvoted. All estimates are in the `.claims.csv` beside each artifact.
 """
-FORMULA = re.compile(
-    r"(?P<code>(?P<ticks>`+).+?(?P=ticks))|\$\$(?P<block>.+?)\$\$|(?<![\\\w$])\$(?P<inline>[^\s$](?:[^$\n]*[^\s$])?)\$(?!\w)",
-    re.DOTALL,
-)
-# With it a browser runs no script and loads nothing, even if a text from data or models is not
-# escaped somewhere.
+# With it a browser runs no script and loads nothing, even if a text is not escaped somewhere.
 POLICY = (
     "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; img-src data:; font-src data:; "
     "style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'\">"
@@ -57,21 +51,15 @@ h1 { font-size: 1.7rem; margin-top: 3.5rem; border-bottom: 2px solid #0173b2 } h
 img { max-width: min(100%, 42rem) } sub { vertical-align: baseline; color: #5b6875 }
 blockquote { margin: .6rem 0; padding: .1rem 1rem; border-left: 3px solid #0173b2 }
 table { border-collapse: collapse; font-size: .84rem; display: block; overflow-x: auto; margin: .5rem 0 }
-th { text-align: left; border-bottom: 1.5px solid #1d2733; padding: .25rem .7rem .25rem 0; vertical-align: bottom }
-td { border-bottom: 1px solid #e3e8ed; padding: .2rem .7rem .2rem 0 } .quiet { color: #5b6875; font-size: .9rem }
-details { font-size: .85rem; margin: .4rem 0 } pre { background: #f4f6f8; padding: .7rem; overflow-x: auto; font-size: .78rem }
+th { text-align: left; border-bottom: 1.5px solid #1d2733; padding: .25rem .7rem .25rem 0 }
+td { border-bottom: 1px solid #e3e8ed; padding: .2rem .7rem .2rem 0 }
+details { font-size: .85rem } pre { background: #f4f6f8; padding: .7rem; overflow-x: auto; font-size: .78rem }
 """
 
 
 def book(profile: str, steps: list, status: dict[str, str]) -> Path:
     """Write all pages of a profile; return the path of the HTML page. A page that fails is named on
-    it, and the others stay.
-
-    steps    the plan's steps: ``notebook``, ``title``, ``makes``
-    status   how each notebook ended in this run; shown on the page
-    """
-    from nbconvert.filters import markdown2html
-
+    it, and the others stay. ``steps``: of the plan; ``status``: how each notebook ended."""
     parts, rows = [], [("notebook", "this run")]
     for step in steps:
         link = f"[{escape_markdown(step.title)}](#{step.notebook})"
@@ -88,22 +76,17 @@ def book(profile: str, steps: list, status: dict[str, str]) -> Path:
         parts.append(f"<section id='{step.notebook}'>{shown}</section>")
     if found := write_claims(profile, steps):
         parts.insert(0, _standalone(found.read_text(encoding="utf-8"), found.parent))
-    front = (
-        f"# What do language models know as fact?\n\nProfile {profile}.\n\n{markdown_rows(rows)}"
-    )
+    front = "# What do language models know as fact?\n\n"
+    front = to_html(f"{front}Profile {profile}.\n\n{markdown_rows(rows)}")
     head = f"<!doctype html><html lang='en'><meta charset='utf-8'>{POLICY}"
     head += f"<title>probelib: {html.escape(profile)}</title><style>{STYLE}</style>"
-    body = f"{head}{markdown2html(front)}{''.join(parts)}</html>\n"
+    body = f"{head}{front}{''.join(parts)}</html>\n"
     return files.write(paths.RUNS / profile / "report.html", printable(body))
 
 
 def _standalone(text: str, folder: Path) -> str:
-    """A page's Markdown as HTML: pictures inside it, formulas as MathML, links to other files as
-    plain text."""
-    from nbconvert.filters import markdown2html
-
-    text = re.sub(r"(?<!!)\[([^\]]*)\]\((?!https?:|#)[^)]*\)", r"\1", text)
-    page = markdown2html(typeset(text))
+    """A page's Markdown as HTML: pictures inside it, links to other files as plain text."""
+    page = to_html(re.sub(r"(?<!!)\[([^\]]*)\]\((?!https?:|#)[^)]*\)", r"\1", text))
 
     def inline(found: re.Match) -> str:
         picture = base64.b64encode((folder / html.unescape(found[1])).read_bytes()).decode()
@@ -112,18 +95,20 @@ def _standalone(text: str, folder: Path) -> str:
     return re.sub(r'<img src="([^":]+\.png)"', inline, page)
 
 
-def typeset(text: str) -> str:
-    """Markdown with its formulas as MathML, which a browser draws without a script; code stays, and
-    so does LaTeX that the converter does not know."""
+def to_html(text: str) -> str:
+    """Markdown as HTML, its formulas as MathML, which a browser draws without a script."""
+    from latex2mathml.converter import convert
+    from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
-    def typed(found: re.Match) -> str:
-        kind = "block" if found["block"] else "inline"
+    def typed(body: str, display: str = "inline") -> str:
         try:
-            return found[0] if found["code"] else convert(found[kind], display=kind)
-        except Exception:  # the converter has no error class of its own
-            return found[0]
+            return convert(body, display=display)
+        except Exception:  # no formula; the converter has no error class of its own
+            return html.escape(body)
 
-    return FORMULA.sub(typed, text)
+    renderer = IPythonRenderer(escape=False)
+    renderer.inline_math, renderer.block_math = typed, partial(typed, display="block")
+    return MarkdownWithMath(renderer=renderer).render(text)
 
 
 def write_page(profile: str, step) -> Path | None:
@@ -156,15 +141,18 @@ def write_page(profile: str, step) -> Path | None:
 
 
 def _with_summary(body: str, profile: str, step) -> str:
-    """The page with its results at the top: the claims of its artifacts, each with a link, and the
-    same page of the committed profiles beside it."""
-    lines, folder = [], page_path(profile, step.notebook).parent
+    """The page with the claims of its artifacts at the top, each with a link, and the same page of
+    the committed profiles."""
+    lines, folder, scope = [], page_path(profile, step.notebook).parent, ""
     for artifact in step.makes:
-        record = paths.FIGURES / profile / f"{artifact}.json"
-        found = json.loads(record.read_text(encoding="utf-8"))["finding"] if record.exists() else ""
-        if found:
+        file = paths.FIGURES / profile / f"{artifact}.json"
+        record = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        if record.get("finding"):
             link = f"[{artifact_title(artifact)}](#{artifact.split('/')[1]})"
-            lines.append(f"- {link}: {escape_markdown(found)}")
+            lines.append(f"- {link}: {escape_markdown(record['finding'])}")
+        scope = record.get("scope", scope)  # the last artifact's, when all models have been read
+    if scope:
+        lines.append(f"- Scores of this page: {escape_markdown(scope)}")
     for name, other in ({"the organisms": DEFAULT} | BESIDE).items():
         if other != profile and (page := page_path(other, step.notebook)).exists():
             lines.append(f"- The same on {name}: [{other}]({_link(page, folder)})")
@@ -175,13 +163,11 @@ def _with_summary(body: str, profile: str, step) -> str:
 
 
 def _outputs(outputs: list, profile: str, folder: Path) -> list[str]:
-    """The outputs of a cell as Markdown: artifacts, Markdown and printed text; other frames and
-    progress bars are left out."""
+    """The outputs of a cell as Markdown: artifacts, Markdown and printed text alone."""
     shown = []
     for output in outputs:
-        artifact, part = (output.get("metadata", {}).get(key) for key in (ARTIFACT, "part"))
-        if artifact:
-            shown += [artifact_markdown(profile, artifact, folder)] if part == "body" else []
+        if artifact := output.get("metadata", {}).get(ARTIFACT):
+            shown.append(artifact_markdown(profile, artifact, folder))
         elif "data" in output and "text/markdown" in output.data:
             shown.append(output.data["text/markdown"])
         elif output.get("name") == "stdout":
@@ -190,7 +176,7 @@ def _outputs(outputs: list, profile: str, folder: Path) -> list[str]:
 
 
 def fenced(text: str, language: str = "text") -> str:
-    """Text as a fenced block of code, with a fence longer than any backticks in it."""
+    """Text as a block of code, its fence longer than any backticks in it."""
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     return f"{fence}{language}\n{text}\n{fence}"
 
@@ -200,60 +186,47 @@ def page_path(profile: str, notebook: str) -> Path:
     return paths.FIGURES / profile / f"{notebook}.md"
 
 
-def artifact_markdown(profile: str, artifact: str, folder: Path) -> str:
-    """A table or figure as Markdown, for a page in ``folder``: picture or table, caption, scope,
-    claims, the paper's values."""
+def artifact_markdown(profile: str, artifact: str, folder: Path, picture: bool = True) -> str:
+    """A table or figure as Markdown, for a page in ``folder``: ``picture`` or table, caption, claims,
+    the paper's values."""
     stem = paths.FIGURES / profile / artifact
     record = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
     if record["kind"] == "figure":
         alt = escape_markdown(one_line(record["alt"])).replace("]", "\\]")
-        shown = f"![{alt}]({_link(stem.with_suffix('.png'), folder)})"
+        shown = f"![{alt}]({_link(stem.with_suffix('.png'), folder)})" if picture else ""
     else:
         content = (record["shown"] or "").encode() or stem.with_suffix(".csv").read_bytes()
-        table = read_csv(content, keep_default_na=False, dtype=str)
-        shown = table_markdown(table, record["decimals"], record["bold"])
+        shown = table_markdown(read_csv(content), record["decimals"], record["bold"])
     what = "all columns" if record["shown"] else "numbers"
     numbers = f"[{what}]({_link(stem.with_suffix('.csv'), folder)})"
     about = f"**{artifact_title(artifact)}.** {escape_markdown(record['caption'])}"
-    scope = f"<sub>{escape_markdown(record['scope'])} ({numbers})</sub>"
     finding = f"> {escape_markdown(record['finding'])}" if record["finding"] else ""
     folded = ""
     if (printed := published.find(artifact)) is not None:
-        table = printed.astype(object).fillna("").astype(str)
-        table = table_markdown(table, record["decimals"])
+        table = table_markdown(printed.fillna(""), decimals=None)
         folded = f"<details><summary>In the paper</summary>\n\n{table}\n\n</details>"
     anchor = f"<a id='{artifact.split('/')[1]}'></a>"
-    return "\n\n".join(filter(None, (anchor, shown, f"{about} {scope}", finding, folded)))
+    return "\n\n".join(
+        filter(None, (anchor, shown, f"{about} <sub>({numbers})</sub>", finding, folded))
+    )
 
 
-def table_markdown(
-    table: pd.DataFrame, decimals: dict[str, int] | int = 3, bold: dict | None = None
-) -> str:
-    """A table of the CSV's texts as a Markdown table; columns of fractions get their decimals, an
-    empty cell is "–".
-
-    bold    column -> numbers of its rows in bold (``Artifact.bold``)
-
-    >>> table = pd.DataFrame({"model": ["a|b", "c"], "r": ["-0.81234", "0.5"]})
-    >>> print(table_markdown(table, bold={"r": [1]}))
-    | model | r |
-    |---|---|
-    | a\\|b | -0.812 |
-    | c | **0.500** |
-    """
+def table_markdown(table: pd.DataFrame, decimals: dict | int | None = 3, bold=None) -> str:
+    """A table of the CSV's texts as a Markdown table; columns of fractions get their decimals
+    (None: as they are), an empty cell is "–". ``bold``: column -> numbers of its rows in bold (``Artifact.bold``)."""
     columns = {name: _cells(table[name], claims.digits(decimals, name)) for name in table}
     for name in (bold or {}).keys() & columns.keys():
         for row in bold[name]:
             columns[name][row] = f"**{columns[name][row]}**"
-    head = [escape_cell(heading(name)) for name in columns]
-    lines, n = markdown_rows([head, *zip(*columns.values(), strict=True)]), len(table)
+    head, n = map(escape_cell, columns), len(table)
+    lines = markdown_rows([head, *zip(*columns.values(), strict=True)])
     folded = f"<details><summary>{n} rows</summary>\n\n{lines}\n\n</details>"
     return lines if n <= LONGEST else folded
 
 
-def _cells(column: pd.Series, digits: int) -> list[str]:
+def _cells(column: pd.Series, digits: int | None) -> list[str]:
     texts = column.astype(str)
-    if texts.str.contains(r"\.|e-").any() and holds_numbers(texts):
+    if digits is not None and texts.str.contains(r"\.|e-").any() and holds_numbers(texts):
         return [f"{float(text):.{digits}f}" if text else "–" for text in texts]
     return [escape_cell(str(value)) or "–" for value in column]
 
@@ -261,9 +234,9 @@ def _cells(column: pd.Series, digits: int) -> list[str]:
 def write_claims(profile: str, steps: list) -> Path | None:
     """Write the page of claims of a profile from the artifacts' files; None if none was made."""
     beside, parts = {name: other for name, other in BESIDE.items() if other != profile}, []
-    saved = lambda path: read_csv(path.read_bytes()) if path.exists() else None
+    saved = lambda path: pd.read_csv(path) if path.exists() else None
     for paper, name in PAPERS.items():
-        rows = [("claim", "in the paper", "printed", "here", *beside)]
+        rows = [("claim", "in the paper", "its number", "here", *beside)]
         for step in steps:
             for artifact in [name for name in step.makes if name.startswith(f"{paper}/")]:
                 link = f"[{artifact_title(artifact)}]({step.notebook}.md#{artifact.split('/')[1]})"
@@ -308,3 +281,22 @@ def _relinked(body: str, notebook: str, folder: Path) -> str:
 
 def _link(target: Path, folder: Path) -> str:
     return Path(os.path.relpath(target, folder)).as_posix()
+
+
+def contact_sheet(profile: str, columns: int = 6) -> Path | None:
+    """Write one picture of all figures of a profile, in small, with names; None if it has none."""
+    from PIL import Image, ImageDraw
+
+    folder, content, wide, high = paths.FIGURES / profile, io.BytesIO(), 420, 330  # pixels
+    key = lambda path: (path.parent.name, [int(n) for n in re.findall(r"\d+", path.stem)], path)
+    if not (found := sorted(folder.glob("*/*.png"), key=key)):
+        return None
+    sheet = Image.new("RGB", (columns * wide, -(-len(found) // columns) * high), "white")
+    for place, path in enumerate(found):
+        x, y = place % columns * wide + 10, place // columns * high
+        ImageDraw.Draw(sheet).text((x, y + 8), f"{path.parent.name}/{path.stem}", "black")
+        with Image.open(path) as picture:
+            picture.thumbnail((wide - 20, high - 40), Image.Resampling.LANCZOS)
+            sheet.paste(picture.convert("RGB"), (x, y + 28))
+    sheet.save(content, "PNG")
+    return files.write(folder / "contact_sheet.png", content.getvalue())

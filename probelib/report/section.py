@@ -4,13 +4,9 @@
     figures/<profile>/monitor/figure11.png .pdf .csv    the picture, and the numbers it shows
     figures/<profile>/monitor/table4.json               caption and provenance
 
-The same run gives the same bytes: files contain no time and no random ids.
-"""
+Files contain no time and no random ids: the same run gives the same bytes."""
 
-import html
 import os
-import platform
-import re
 import subprocess
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -21,10 +17,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from probelib import __version__, files, parameters, paths, published, store
+from probelib import __version__, files, parameters, paths, store
 from probelib.errors import ProbeError, printable
-from probelib.report import claims, shown
-from probelib.report.charts import literal, use_style
+from probelib.report import claims, pages, shown
+from probelib.report.charts import use_style
 from probelib.report.sheets import to_csv
 
 PACKAGES = ["bitsandbytes", "numpy", "pandas", "scipy", "torch", "transformers"]
@@ -73,11 +69,8 @@ class Artifact:
 
     def bold(self) -> dict[str, list[int]]:
         """The cells in bold: column -> row numbers (from 0) of the ``best`` value of the frame."""
-        found = {}
-        for column, which in self.best.items():
-            values = self.frame[column]
-            found[column] = np.flatnonzero(values == getattr(values, which)()).tolist()
-        return found
+        best = {name: getattr(self.frame[name], which)() for name, which in self.best.items()}
+        return {name: np.flatnonzero(self.frame[name] == best[name]).tolist() for name in best}
 
 
 def lacking(name: str, frame: pd.DataFrame) -> Artifact:
@@ -89,8 +82,7 @@ class Section:
     """The artifacts of one notebook: where they go, and the provenance that all of them share.
 
     name     "monitor/sec5_results"
-    profile  the folder below ``figures`` and ``runs``: "mine" for a notebook that a person opens,
-             so that exploring never touches what the runner made, which passes "smoke", "atlas"
+    profile  the folder below ``figures`` and ``runs``; "mine" for a notebook that a person opens
     facts    the facts that are scored (``facts.Facts``); None if no model is prompted
     values   ``globals()`` of the notebook, from which ``parameters_of`` selects
 
@@ -106,7 +98,6 @@ class Section:
             "parameters": parameters_of(name, values),
             "versions": versions(),
             "facts": None,
-            "models": [],
         }
         if facts is not None:
             about = {"source": facts.source, "digest": facts.digest(), "facts": len(facts.facts)}
@@ -117,45 +108,25 @@ class Section:
     def add(self, scores: pd.DataFrame) -> pd.DataFrame:
         """Note the models of scores that do not come from the store (``.attrs["models"]``); return
         the scores."""
-        known = self.provenance["models"]
-        known += [m for m in scores.attrs.get("models", []) if m not in known]
+        self._read += [m for m in scores.attrs.get("models", []) if m not in self._read]
         return scores
 
     def show(self, artifact: Artifact) -> None:
-        """Save a table or figure, and show it in the notebook with its caption, the values that
-        the paper prints, and the finding: up to four outputs of the cell."""
+        """Save a table or figure, and show it in the notebook as on its page."""
         from IPython.display import display
 
         self.save(artifact)
-        texts, scope = artifact.texts, self.scope()
-
-        def output(part: str, data: dict, **look: dict) -> None:
-            about = {shown.ARTIFACT: artifact.name, "part": part, "alt": texts.alt}
-            display(data, raw=True, metadata=about | look)
-
-        if artifact.figure is None:
-            table = artifact.table()
-            style = shown.styled(table, texts.decimals, artifact.bold())
-            plain = table.to_string(index=False)
-            output("body", {"text/html": shown.scroll(style), "text/plain": plain})
-        else:
+        if artifact.figure is not None:
             import matplotlib.pyplot as plt
 
             size = {"image/png": {"width": round(PIXELS * artifact.figure.get_size_inches()[0])}}
-            picture = self._path(artifact.name).with_suffix(".png").read_bytes()
-            output("body", {"image/png": picture, "text/plain": texts.alt}, **size)
+            data = {"image/png": self._path(artifact.name).with_suffix(".png").read_bytes()}
+            display(data | {"text/plain": artifact.texts.alt}, raw=True, metadata=size)
             plt.close(artifact.figure)  # otherwise it is drawn again at the end of the cell
-        about = f"<b>{shown.artifact_title(artifact.name)}.</b> {html.escape(texts.caption)}"
-        caption = f"<p>{about} <small>{html.escape(scope)}</small></p>"
-        output("caption", {"text/html": caption, "text/plain": f"{texts.caption} {scope}"})
-        if (printed := published.find(artifact.name)) is not None:
-            table = shown.scroll(shown.styled(printed, texts.decimals, {}))
-            head = "<details><summary>The values that the paper prints</summary>"
-            plain = printed.to_string(index=False)
-            output("published", {"text/html": f"{head}{table}</details>", "text/plain": plain})
-        if artifact.finding:
-            finding = shown.escape_markdown(artifact.finding)
-            output("finding", {"text/markdown": finding, "text/plain": finding})
+        here = (paths.NOTEBOOKS / self.provenance["notebook"]).parent
+        text = pages.artifact_markdown(self.folder.name, artifact.name, here, picture=False)
+        about = {shown.ARTIFACT: artifact.name}
+        display({"text/markdown": text, "text/plain": text}, raw=True, metadata=about)
 
     def save(self, artifact: Artifact) -> None:
         """Write the files of an artifact: numbers (CSV), picture (PNG, PDF) or table (HTML, LaTeX),
@@ -171,7 +142,6 @@ class Section:
             latex = style("latex").to_latex(hrules=True, convert_css=True)
             files.write(path.with_suffix(".tex"), printable(latex))  # stops at control characters
         else:
-            literal(artifact.figure)
             for suffix, date in ((".png", "Software"), (".pdf", "CreationDate")):
                 drawn = shown.picture(artifact.figure, suffix[1:], metadata={date: None})
                 files.write(path.with_suffix(suffix), drawn)
@@ -186,15 +156,13 @@ class Section:
             "scope": self.scope(),
             "shown": None if table.equals(artifact.frame) else csv(table),
         }
-        added = self.provenance["models"]
-        models = {"models": [*(m for m in self._read if m not in added), *added]}
-        files.write_json(path.with_suffix(".json"), what | self.provenance | models)
+        record = what | self.provenance | {"models": self._read}
+        files.write_json(path.with_suffix(".json"), record)
 
     def scope(self) -> str:
-        """The line below every artifact: whose scores, on which facts."""
+        """A line for the page: whose scores, on which facts."""
         about, parts = self.provenance["facts"], []
-        names = {m["model"] for m in [*self._read, *self.provenance["models"]]}
-        if names:
+        if names := {model["model"] for model in self._read}:
             parts.append(f"{len(names)} models" if len(names) > 1 else min(names))
         if about:
             n = f"{about['facts']:,} facts of {about['relations']} relations"
@@ -206,12 +174,9 @@ class Section:
 
 
 def parameters_of(name: str, values: dict) -> dict:
-    """The parameters of a run: those of ``values`` that the notebook declares, except ``profile``.
-    A notebook outside the kit's folder passes a dictionary instead of ``globals()``.
-
-    The current values are read, so a notebook makes its section before it changes a parameter
-    (except for display names of models). Only the last part of an absolute path is kept: the user's
-    folders are private, and change no result."""
+    """The parameters of a run: those of ``values`` that the notebook declares, except ``profile``
+    (outside the kit's folder: all). A notebook makes its section before it changes one. Only the
+    last part of an absolute path is kept: the user's folders are private, and change no result."""
     notebook = paths.NOTEBOOKS / f"{name}.ipynb"
     if not notebook.exists() and "__name__" in values:
         said = f"{notebook} does not exist, so its parameters are unknown; give them: "
@@ -231,23 +196,9 @@ def _placeless(value):
     return "=".join(Path(half).name if own(half) else half for half in value.split("="))
 
 
-def machine(device) -> str:
-    """The name of a torch device, for a table of speeds: the GPU's, or the processor's with the
-    number of threads."""
-    import torch
-
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    info, threads = Path("/proc/cpuinfo"), torch.get_num_threads()
-    named = re.search(r"model name\s*:\s*(.+)", info.read_text() if info.exists() else "")
-    name = named[1] if named else platform.processor() or platform.machine()
-    return f"{name} ({threads} thread{'s' * (threads > 1)})"
-
-
 @cache
 def versions() -> dict[str, str]:
-    """Versions of the libraries that compute numbers, and the commit of the library (with "+" if it
-    was edited since)."""
+    """Versions of the libraries that compute numbers, and the kit's commit (+ if edited since)."""
     at, pipes = ["git", "-C", str(paths.ROOT)], {"capture_output": True, "text": True}
     git = lambda *words: subprocess.run([*at, *words], **pipes).stdout.strip()
     commit = git("rev-parse", "--short", "HEAD") or "no git"

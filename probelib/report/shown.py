@@ -23,42 +23,27 @@ PAPERS = {
 
 
 def artifact_title(name: str) -> str:
-    """The heading of an artifact.
-
-    >>> artifact_title("monitor/table4"), artifact_title("beyond/quality_against_cost")
-    ('Table 4', 'Quality against cost')
-    """
+    """The heading of an artifact: "Table 4", "Quality against cost"."""
     title = re.sub(r"^(table|figure)(\d+)$", r"\1 \2", name.split("/")[1]).replace("_", " ")
     return title[:1].upper() + title[1:]
 
 
-def styled(
-    frame: pd.DataFrame, decimals: dict | int, bold: dict[str, list[int]], escape: str = "html"
-):
-    """A table as a pandas Styler without random ids: ``decimals`` set, NaN as "–", some cells
-    ``bold`` (``Artifact.bold``).
-
-    escape    "html" or "latex"
-    """
+def styled(frame: pd.DataFrame, decimals: dict | int, bold: dict[str, list[int]], escape="html"):
+    """A table as a pandas Styler without random ids, for "html" or "latex": ``decimals`` set, NaN
+    as "–", some cells ``bold`` (``Artifact.bold``)."""
     style = frame.style.format(escape=escape, na_rep="–")
     for column in frame.columns:
         if pd.api.types.is_integer_dtype(frame[column]):
             style = style.format(thousands=",", subset=[column])
         elif pd.api.types.is_float_dtype(frame[column]):
-            style = style.format(
-                precision=claims.digits(decimals, column), na_rep="–", subset=[column]
-            )
-    style = style.format_index(heading, escape=escape, axis=1).hide(axis="index").set_uuid("t")
+            digits = claims.digits(decimals, column)
+            style = style.format(precision=digits, na_rep="–", subset=[column])
+    style = style.format_index(escape=escape, axis=1).hide(axis="index").set_uuid("t")
     style.cell_ids = False
     for column, rows in bold.items():
         at = np.isin(np.arange(len(frame)), rows)
         style = style.apply(lambda _, at=at: np.where(at, "font-weight: bold", ""), subset=[column])
     return style
-
-
-def heading(column: str) -> str:
-    """The heading of a column; a model's parameters are counted without its embeddings."""
-    return "parameters without embeddings" if column == "parameters" else column
 
 
 def picture(figure, kind: str, **options) -> bytes:
@@ -69,16 +54,15 @@ def picture(figure, kind: str, **options) -> bytes:
 
 
 def say(text: str) -> None:
-    """Show a text as Markdown, in the notebook and on its pages; ``IPython.display.Markdown`` would
-    download one that begins with an address."""
+    """Show a text as Markdown (``IPython.display.Markdown`` would download an address)."""
     from IPython.display import display
 
     display({"text/markdown": escape_markdown(text), "text/plain": text}, raw=True)
 
 
 def escape_stylers() -> None:
-    """Make the notebook escape the texts of every pandas Styler that it shows, which pandas itself
-    treats as HTML, and add the table as Markdown for the pages."""
+    """Make the notebook escape the texts of every pandas Styler that it shows (pandas takes them
+    as HTML), and add the table as Markdown for the pages."""
     from IPython import get_ipython
     from pandas.io.formats.style import Styler
 
@@ -89,14 +73,7 @@ def escape_stylers() -> None:
 
 
 def styler_markdown(style, separator: str = "\x1f") -> str:
-    """The cells that a Styler shows, as a Markdown table; colours and bars are lost.
-
-    >>> style = pd.DataFrame({"a|b": [0.25], "c": ["x\\ny"]}).style.format(precision=1)
-    >>> print(styler_markdown(style.hide(axis="index")))
-    | a\\|b | c |
-    |---|---|
-    | 0.2 | x y |
-    """
+    """The cells that a Styler shows, as a Markdown table; colours and bars are lost."""
     style = copy.copy(style)
     style.data = style.data.map(lambda v: " ".join(v.split()) if isinstance(v, str) else v)
     rows = [line.split(separator) for line in style.to_string(delimiter=separator).splitlines()]
@@ -119,24 +96,15 @@ def one_line(text: str) -> str:
 
 def escaped_html(style) -> str:
     """HTML of a Styler with escaped cells, row names and column names."""
-    text = lambda value: html.escape(value) if isinstance(value, str) else value
-    name = lambda value: tuple(map(text, value)) if isinstance(value, tuple) else text(value)
-    style = copy.copy(style)
-    style.data = style.data.map(text)
-    for side in ("index", "columns"):
-        axis = getattr(style, side)
-        named = axis.map(name).set_names([text(each) for each in axis.names])
-        setattr(style, side, named)
-        setattr(style.data, side, named)
+    style = copy.deepcopy(style)
+    style.data = style.data.map(lambda v: html.escape(v) if isinstance(v, str) else v)
+    for axis in (0, 1):
+        style.format_index(escape="html", axis=axis).format_index_names(escape="html", axis=axis)
     return style.to_html()
 
 
 def escape_cell(text: str) -> str:
-    """A text from data as Markdown that shows every one of its letters: _United States_, *NSYNC*.
-
-    >>> escape_cell("*NSYNC* of `snake_case`, 5 < 6")
-    '\\\\*NSYNC\\\\* of \\\\`snake\\\\_case\\\\`, 5 < 6'
-    """
+    """A text from data as Markdown that shows every one of its letters: _United States_, *NSYNC*."""
     text = re.sub(r"&(?=#?\w+;)", "&amp;", text)
     text = re.sub(r"[\\`*_~$]|(?<=!)\[|(?<=\])\(|:(?=//)|(?<=www)\.", r"\\\g<0>", text)
     return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text)
@@ -148,8 +116,3 @@ def escape_markdown(text: str) -> str:
     marks = r"(`[^`]*`)|((?<=\w)[*_](?=\w)|\$|(?<=!)\[|(?<=\])\(|:(?=//)|(?<=www)\.)"
     text = re.sub(marks, lambda found: found[1] or f"\\{found[2]}", text)  # code stays
     return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text)
-
-
-def scroll(style) -> str:
-    """A Styler as HTML that scrolls where it is wider than the page."""
-    return f"<div style='overflow-x: auto'>{style.to_html()}</div>"

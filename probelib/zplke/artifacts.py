@@ -70,7 +70,8 @@ def table1(answers: pd.DataFrame, fact: Facts, model: str) -> Artifact:
     lists, prompted = cases(changed[zero], "change", "context"), changed[~zero]
     untrained = (lists.index != "1 correct") & shipped(model)
     lists = lists.assign(missed=np.where(untrained, NO_LISTS, ""))
-    claims = check("zplke/table1", lists=lists, prompts=cases(prompted, "lost", "context"))
+    prompts = cases(prompted, "lost", "context").assign(missed=NO_LISTS * shipped(model))
+    claims = check("zplke/table1", lists=lists, prompts=prompts)
     return Artifact("zplke/table1", table.rename(columns=titles), claims)
 
 
@@ -316,10 +317,10 @@ def relations_figure(name: str, cells: pd.DataFrame, facts: Facts) -> Artifact:
     panels = {label: rows[rows["model"] == model] for model, label in labels.items()}
     figure = report.dot_rows(panels, "relation", "method", "accuracy", side=2)
     own = cells[cells["test"] == test]
-    found = {"prompts": measures.relations_ahead(own, "HGP")}
-    found["few"] = measures.relations_ahead(own, "few-shot HGP")
-    if name == "zplke/figure14" and all(map(shipped, cells.attrs["models"])):
-        found = {key: one | {"missed": scores.NO_TEXT} for key, one in found.items()}
+    others = {"prompts": "HGP", "few": "few-shot HGP", "plain": "plain sentence"}
+    found = {key: measures.relations_ahead(own, other) for key, other in others.items()}
+    if name == "zplke/figure14":
+        found = {key: _missed(one, scores.NO_TEXT, one.index) for key, one in found.items()}
     return Artifact(name, frame, check(name, **found), figure)
 
 
@@ -429,14 +430,13 @@ def figure7(matrix: pd.DataFrame, facts: Facts, rule: pd.Series) -> Artifact:
     figure, axes = report.column(1.0 + 0.135 * len(shown), width=max(report.COLUMN, width))
     _heat(axes[0, 0], shown, 0, columns=[*matrix.index, "rule"])
     axes[0, 0].xaxis.tick_top()
-    mean, sizes = matrix.mean(), facts.facts["relation"].value_counts()[matrix.columns]
-    noise = mean * (1 - mean) / sizes  # variance by the draw of facts, at most
-    excess = lambda kept: mean[kept].var() - noise[kept].mean()
-    left_out = np.array([excess(mean.index != relation) for relation in mean.index])
-    low, high = stats.jackknife_interval(excess(mean.index), left_out)
-    differ = {"value": excess(mean.index), "low": low, "high": high, "n": len(mean)}
-    frame = matrix.rename_axis("model").reset_index()
-    return Artifact("zplke/figure7", frame, check("zplke/figure7", differ=differ), figure)
+    sizes, differ = facts.facts["relation"].value_counts()[matrix.columns], {}
+    for model, accuracy in matrix.iterrows():
+        counts = zip(accuracy * sizes, sizes, strict=True)
+        low, high = np.array([stats.wilson(round(right), n) for right, n in counts]).T
+        differ[model] = stats.heterogeneity(accuracy, (high - low) / (2 * 1.96))
+    claims = check("zplke/figure7", differ=pd.DataFrame(differ).T)
+    return Artifact("zplke/figure7", matrix.rename_axis("model").reset_index(), claims, figure)
 
 
 def figure8(matrix: pd.DataFrame, rule: pd.Series) -> Artifact:

@@ -297,14 +297,17 @@ def accuracy_by_method(measured: pd.DataFrame, responses: pd.DataFrame) -> pd.Da
     return cells
 
 
-def relations_ahead(cells: pd.DataFrame, other: str) -> dict[str, float]:
-    """Share of the relations in which ZP-LKE is better than another method by its mean over models,
-    of those that differ: ``value``, ``low``, ``high`` (Wilson), ``n``. Ties count for neither."""
+def relations_ahead(cells: pd.DataFrame, other: str) -> pd.DataFrame:
+    """Share of the relations in which ZP-LKE is better than another method, of those that differ,
+    by model: ``value``, ``low``, ``high`` (Wilson), ``n``. Ties count for neither."""
     wide = cells.pivot(index="relation", columns=["method", "model"], values="accuracy")
-    mean = stats.levelled((wide["ZP-LKE"] - wide[other]).dropna().mean(axis=1))
-    ahead, n = int((mean > 0).sum()), int((mean != 0).sum())
-    low, high = stats.wilson(ahead, n)
-    return {"value": ahead / n if n else np.nan, "low": low, "high": high, "n": n}
+    found = {}
+    for model in cells["model"].unique():
+        gain = stats.levelled((wide["ZP-LKE", model] - wide[other, model]).dropna())
+        ahead, n = int((gain > 0).sum()), int((gain != 0).sum())
+        low, high = stats.wilson(ahead, n)
+        found[model] = {"value": ahead / n if n else np.nan, "low": low, "high": high, "n": n}
+    return pd.DataFrame(found).T
 
 
 def by_separator(measured: pd.DataFrame) -> pd.DataFrame:

@@ -4,8 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import transformers as hf
-from hypothesis import given
-from hypothesis import strategies as st
 
 from probelib import ProbeError
 from probelib.distractors import baselines
@@ -39,12 +37,6 @@ def test_rouge_by_words():
     texts = ["Paris, France", " a city of contrasts", "são tomé", "", "Paris, France"]
     found = baselines.rouge_l(texts, ["Paris", "Paris", "São Tomé", "Paris", "Paris"])
     assert found.tolist() == pytest.approx([2 / 3, 0, 1, 0, 2 / 3])
-
-
-@given(st.text("ab c", max_size=8), st.text("ab c", min_size=1, max_size=8))
-def test_rouge_is_symmetric_and_bounded(text, label):
-    one, other = baselines.rouge_l([text, label], [label, text])
-    assert 0 <= one <= 1 and one == pytest.approx(other)
 
 
 def test_the_best_of_all_beams_and_labels():
@@ -81,7 +73,7 @@ def test_karr_of_the_worked_example():
     terms = [0.08, 0.1, 0.0, 0.1], [0.0115, 0, 0.1, np.nan], [0.0011, 0.1, 0.1, 0.1]
     found = baselines.ratio(*terms)
     assert found.tolist() == pytest.approx([22.493, np.nan, 1e-6, np.nan], abs=1e-3, nan_ok=True)
-    assert found[0] > baselines.KNOWN and found[2] == pytest.approx(1e-6)
+    assert found[2] == pytest.approx(1e-6)
 
 
 def test_karr_sums_by_hand():

@@ -93,14 +93,12 @@ def test_former_answers_come_first_the_latest_ahead(kb):
     assert retrieval.has_former(kb, both).tolist() == [True, False, False]
 
 
-def test_few_and_untyped_are_counted(kb):
+def test_a_fact_with_few_distractors_gets_them_all(kb):
     """An object without a type has the most populous types, here all of them."""
     triples = "prize Obama Grammy", "lives Nobody Nowhere", "born Obama Honolulu"
     some = pd.concat([fact(*own.split()) for own in triples])
     for strategy in ("random", "sem", "temp_sem"):
         table = retrieval.retrieve(kb, some, strategy, 3)
-        counts = {"facts": 3, "fewer than 3": 2, "none": 0, "object without type": 1}
-        assert table.attrs["counts"] == counts
         assert table["fact"].value_counts(sort=False).tolist() == [1, 3, 2]
 
 
@@ -181,29 +179,19 @@ def test_bad_input_is_named(kb, ask, words):
         ask(kb)
 
 
-# With a model
-
-
-@pytest.fixture(scope="module")
-def searched(atlas_kb, tmp_path_factory):
+def test_the_exact_search_equals_scoring_every_label_and_is_the_hardest(atlas_kb, tmp_path):
     """Two facts of two spaces, searched both ways, and every label of their spaces scored."""
     kb, chosen = atlas_kb[1], facts.load(relations=["P37", "P101"], n_facts=1)
     asked = prompts.paraphrases(chosen, "cloze").query("template == 1")
-    model, folder = lm.load("atlas-gpt2-0.6m"), tmp_path_factory.mktemp("scores")
+    model, methods = lm.load("atlas-gpt2-0.6m"), ("beam", "best_first")
     wanted, spaces = retrieval.searches(kb, chosen.facts, asked, 20)
-    methods = ("beam", "best_first")
-    found = {m: store.search(model, wanted, spaces, folder, method=m) for m in methods}
-    spaces_of = (
+    found = {m: store.search(model, wanted, spaces, tmp_path, method=m) for m in methods}
+    spaces_of = [
         (row.fact, *own) for row in wanted.itertuples() for own in spaces[row.space].items()
-    )
+    ]
     every = [(fact, candidate, x.strip()) for fact, candidate, own in spaces_of for x in own]
     every = pd.DataFrame(every, columns=["fact", "candidate", "label"])
-    scores = store.score(model, asked, every, folder, end=True)
-    return kb, chosen, asked, found, measures.plausibility(scores)
-
-
-def test_the_exact_search_equals_scoring_every_label(searched):
-    kb, chosen, _, found, plausible = searched
+    plausible = measures.plausibility(store.score(model, asked, every, tmp_path, end=True))
     optimal = retrieval.allowed(kb, chosen.facts, found["best_first"], 20)
     for row in chosen.facts.itertuples():
         allowed = space(kb, row.relation, row.subject, row.object)
@@ -213,17 +201,11 @@ def test_the_exact_search_equals_scoring_every_label(searched):
         assert mine["logprob"].tolist() == pytest.approx(best["logprob"].tolist(), abs=1e-4)
         assert set(mine["candidate"]) == set(best["candidate"])
     assert (found["best_first"]["forwarded_tokens"] < found["best_first"]["trie_tokens"]).all()
-
-
-def test_no_strategy_is_harder_than_the_optimum(searched):
-    kb, chosen, _, found, plausible = searched
     lists = {name: retrieval.allowed(kb, chosen.facts, own, 10) for name, own in found.items()}
     lists |= {s: retrieval.retrieve(kb, chosen.facts, s, 10) for s in ("random", "sem")}
     beaten = {s: measures.outcomes(plausible, chosen.facts, own, 10) for s, own in lists.items()}
     means = {s: measures.per_fact(own, "Avg")[10].mean() for s, own in beaten.items()}
     assert means["best_first"] == min(means.values())
-    falling = lists["beam"].groupby("prompt")["logprob"].apply(lambda x: x.is_monotonic_decreasing)
-    assert falling.all()
     by_label = retrieval.allowed(kb, chosen.facts, found["beam"], 10, by="label_logprob")
     assert set(by_label["candidate"]) <= set(found["beam"]["candidate"])
     assert (by_label["label_logprob"] <= by_label["logprob"]).all()

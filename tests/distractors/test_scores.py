@@ -65,29 +65,23 @@ def test_the_cost_of_a_measure_is_what_it_costs_in_isolation(study):
         assert costs["tokens per fact"][name] == pytest.approx(tokens / len(rows))
 
 
-# The judge
-
-
-def with_texts(study, texts: list[str], **second) -> scores.Study:
-    """A study of the capital of France whose beams of width 1 are known."""
-    chosen = facts.load(relations=["P36"], n_facts="all")
-    chosen = facts.keep(chosen, chosen.facts["fact"] == "P36:France:Paris")
-    sentences = scores.cloze_sentences(chosen, 1)
-    own = replace(study, facts=chosen, sentences=sentences, **second)
-    rows = {"relation": "P36", "fact": "P36:France:Paris", "prompt": sentences["prompt"].iloc[0]}
-    own.__dict__["beams"] = {1: pd.DataFrame({"text": texts}).assign(**rows, width=1)}
-    return own
-
-
 def test_a_judge_behind_an_address(study, tmp_path):
+    """The capital of France, with known beams of width 1."""
+
     def verdict(path, body, log):
         right = "Written: Paris\n" in body["messages"][1]["content"]
         text = "correct" if right else "incorrect"
         return 200, {"choices": [{"message": {"content": text}}]}, {}
 
+    chosen = facts.load(relations=["P36"], n_facts="all")
+    chosen = facts.keep(chosen, chosen.facts["fact"] == "P36:France:Paris")
+    own = replace(study, facts=chosen, sentences=scores.cloze_sentences(chosen, 1))
+    beams = own.sentences[["relation", "fact", "prompt"]].merge(
+        pd.DataFrame({"text": [" Paris", " Rome", " Paris"], "width": 1}), how="cross"
+    )
     with serving(verdict) as (url, asked):
-        second = {"judge": connect(f"some-model@{url}"), "paper": True, "folder": tmp_path}
-        own = with_texts(study, [" Paris", " Rome", " Paris"], **second)
+        own = replace(own, judge=connect(f"some-model@{url}"), paper=True, folder=tmp_path)
+        own.__dict__["beams"] = {1: beams}
         for _ in range(2):  # the second time from the store
             table = scores.judge_texts(own)
             assert table["value"].tolist() == [1, 0, 1]

@@ -31,10 +31,7 @@ SAID = {  # (answer by the kit, by the released rules) -> texts
     (None, F): ["I don't think it is false."],
     (None, T): ["It is unclear whether it is true.", "The opposite is true."],
 }
-SAID[F, F] += [
-    "It is not Paris, so the statement is false.",
-    "No, Elvis is not known as the Queen.",
-]
+SAID[F, F] += ["It is not Paris, so the statement is false.", "No, Elvis is not known as Queen."]
 SAID[K, T] += ["It is not known to be true."]
 SAID[None, T] += ["There is no evidence that the statement is true."]
 
@@ -99,14 +96,16 @@ def templates(text: str):
         ("two answers", lambda _: measures.eq2(PAIR)),
         ("Eq. 2 'relased'; did you mean released", lambda _: measures.eq2(PAIR, "relased")),
         ("variant of the parser 'kti'", lambda _: scores.parse_answer("", "kti")),
+        ("its triple is not", lambda _: measures.eq2(PAIR.assign(negative=1))),
+        ("allowed are 0, 1, 2", lambda _: measures.eq2(PAIR.assign(answer=-1))),
         ("one of each", lambda _: judge.train(STATES, ANSWERS[:3], ANSWERS)),
-        ("omit unevaluated statements", lambda _: judge.train(STATES, ANSWERS - 1, ANSWERS)),
+        ("allowed are 0, 1, 2", lambda _: judge.train(STATES, ANSWERS - 1, ANSWERS)),
         ("NaN", lambda _: judge.train(STATES * np.nan, ANSWERS, ANSWERS)),
         ("judge mode", lambda _: judge.train(STATES, ANSWERS, ANSWERS, "relesed")),
         ("n_triples=-5", lambda _: whole_graph.verbalize(*GRAPH, n_triples=-5)),
         ("no graph 'dbpedia'", lambda _: whole_graph.load_graph("dbpedia")),
-        ("template.*expected: relation,template", templates("relation,text\na,b\n")),
-        ("no readable CSV of templates", templates("")),
+        ("template is needed", templates("relation,text\na,b\n")),
+        ("n_labels=0", lambda _: whole_graph.sample_statements(None, 0)),
         ("must hold one \\[X\\]", templates("relation,template\nP36,\n")),
         ("relation 'P36' has two templates", templates("relation,template\nP36,\nP36,\n")),
         ("none of the .* triples", templates("relation,template\nnothing,[X] [Y]\n")),

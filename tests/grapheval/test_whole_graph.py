@@ -134,8 +134,7 @@ def test_labels_and_the_whole_graph_speak_of_the_same_statements(reader, tmp_pat
     prompts = scores.statement_prompts(sample, reader.model)
     assert set(prompts["relation"]) == {"statements 0"} and prompts["fact"].is_unique
     assert prompts["text"][0] == f"Is this statement true? {sample['text'][0]}\nAnswer:"
-    with pytest.raises(ProbeError, match="a number from 1 to 300"):
-        whole_graph.sample_statements(one, 301)
+    assert len(whole_graph.sample_statements(one, 301)) == 600  # all that there are
 
 
 def test_graphs_by_name(tmp_path):
