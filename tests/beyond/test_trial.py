@@ -135,6 +135,20 @@ def test_what_a_measure_adds_to_controls():
     assert found["other"] > 0.03 and abs(found["copy"]) < 0.02
 
 
+def test_seeds_spread_where_they_disagree_and_corpora_where_sisters_do():
+    """A second training on the first corpus that knows the opposite; all sisters know the same."""
+    design = square(8)
+    again = design[design["model"] == "small-0"].assign(model="again", group="again")
+    design = pd.concat([design, again], ignore_index=True)
+    sign = np.where(design["model"] == "again", -1, 1)
+    values = long(design, dose=sign * design["dose"], same=design["dose"])
+    found = t.spread(values, design, ["small-0", "again"]).set_index("measure")
+    assert found["one model"].tolist() == [1, 1] and found["of corpora"].tolist() == [0, 0]
+    assert found.loc["dose", "of seeds"] == pytest.approx(np.std([1, 0], ddof=1))
+    assert found.loc["same", ["of seeds", "lowest", "highest"]].tolist() == [0, 0.5, 0.5]
+    assert found.loc["dose", "lowest"] < 0.1 and found.loc["dose", "highest"] > 0.9
+
+
 def test_a_change_is_paired():
     design = square(4)
     pairs = t.contrasts(design)["8 against 0"]
