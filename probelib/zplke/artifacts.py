@@ -134,10 +134,11 @@ def table3(everything: Facts, atlas: Facts) -> Artifact:
     laureates' prizes; a laureate of two prizes has two of each."""
     sample, rows = everything.facts.head(6), atlas.facts
     table = {"Name": everything.label(sample["subject"])}
-    table["Birth year"] = everything.label(sample["object"])
+    table[everything.relations["name"].iloc[0]] = everything.label(sample["object"])
     for title, relation in (("Award year", "K1"), ("Nature of award", "P166")):
         prizes = rows[rows["relation"] == relation].groupby("subject")["object"].agg(", ".join)
-        table[title] = sample["subject"].map(prizes).tolist()
+        if sample["subject"].isin(prizes.index).any():
+            table[title] = sample["subject"].map(prizes).tolist()
     return Artifact("zplke/table3", pd.DataFrame(table))
 
 
@@ -461,6 +462,8 @@ def figure8(matrix: pd.DataFrame, rule: pd.Series) -> Artifact:
 def figure16(matrix: pd.DataFrame) -> Artifact:
     """Heat map of Pearson's r of every pair of models over relations; NaN for fewer than three."""
     pairs = matrix.T.corr(min_periods=3)
+    if len(pairs) < 3:
+        return report.lacking("zplke/figure16", pairs.rename_axis("model").reset_index())
     short, other = short_labels(pairs.index), pairs.where(~np.eye(len(pairs), dtype=bool))
     size = 0.8 + 0.21 * len(pairs)
     figure, ((axis,),) = report.column(size, width=max(report.COLUMN, 0.2 + size))
