@@ -5,14 +5,13 @@
 ``questions``    the facts, options and examples that every measure gets: ``load_questions``
 ``scores``       ``score``: the values and costs of all measures; ``load_design``: what was taught
 ``trial``        contrasts of what was taught (trial.md), and the share of pairs in the right order
-``measures``     the other statistics: agreement, differences between groups of facts
 ``artifacts``    one function per table and figure of notebooks/beyond
 ``gpt2``         multiple choice from scores of other programs, read by ``imported.read``
 ``audit``        claims of the four papers against their printed tables (``published/audit.yaml``)
 ===============  ===================================================================================
 """
 
-from probelib.beyond import artifacts, audit, gpt2, imported, measures, scores
+from probelib.beyond import artifacts, audit, gpt2, imported, scores
 from probelib.beyond.questions import load_questions
 from probelib.beyond.scores import encoder_of, load_design, score
 from probelib.beyond.suite import MEASURES, measures_of

@@ -1,12 +1,10 @@
 """Tables and figures beyond the papers: measured numbers in, ``report.Artifact`` out."""
 
-import re
-
 import numpy as np
 import pandas as pd
 
 from probelib import report, stats
-from probelib.beyond import measures, trial
+from probelib.beyond import trial
 from probelib.beyond.suite import MEASURES
 from probelib.report import Artifact, cases, check
 
@@ -212,35 +210,8 @@ def training_mixture(
 
 def misconceptions(values: pd.DataFrame, misled: list[str], matched: list[str]) -> Artifact:
     """Mean of each measure over facts with a misconception and over matched facts without."""
-    table = measures.contrast(values, pd.Index(misled), pd.Index(matched))
+    table = trial.difference(values, pd.Index(misled), pd.Index(matched))
     names = {"one": "misled", "other": "not misled", "n one": "n misled", "n other": "n not misled"}
     table = table.rename(columns=names)
     found = check("beyond/misconceptions", lower=cases(table, "difference", "measure", "n misled"))
     return Artifact("beyond/misconceptions", table, found)
-
-
-# Do the four papers measure the same thing? (beyond/agreement)
-
-
-def agreement(matrix: pd.DataFrame, values: pd.DataFrame, seed: int) -> Artifact:
-    """Share of pairs of facts that every two measures order alike; ``matrix``:
-    ``measures.agreement_matrix`` in the order of the picture. Drawn: of each paper what it proposes
-    and the two measures that agree most with all others."""
-    pairs = measures.agreement_pairs(values, seed=seed)
-    central = matrix.mean().sort_values(ascending=False, kind="stable").index.to_series()
-    papers = central.map(lambda name: MEASURES[name].paper)
-    kept = {*central.groupby(papers).head(2), *OWN}
-    shown = [name for name in matrix.index if name in kept]
-    figure, axes = report.column(3.3)
-    report.heat(axes[0, 0], matrix.loc[shown, shown], low=0.4, high=1.0, colours="viridis")
-    axes[0, 0].tick_params(axis="x", rotation=90, labelsize=report.SMALL)
-    axes[0, 0].tick_params(axis="y", labelsize=report.SMALL)
-    # two readings of one score agree by construction
-    score = lambda name: re.sub(r"^(Min|Avg)@n | (P\(true\)|correct|probability|choice)$", "", name)
-    other = pairs[pairs["first"].map(score) != pairs["second"].map(score)]
-    other = other.assign(case=other["first"] + ", " + other["second"])
-    paper = lambda column: other[column].map(lambda name: MEASURES[name].paper)
-    same = paper("first") == paper("second")
-    masks = {"within": same, "between": ~same}
-    found = {k: cases(other[m], "alike", "case", "n") for k, m in masks.items() if m.any()}
-    return Artifact("beyond/agreement", pairs, check("beyond/agreement", **found), figure)

@@ -328,3 +328,21 @@ def change(
         columns = (f"{name}change", f"{name}change low", f"{name}change high")
         found |= dict(zip(columns, (stats.nanmean(gap, 0), *ends), strict=True))
     return pd.DataFrame(found)
+
+
+def difference(values: pd.DataFrame, one: pd.Index, other: pd.Index) -> pd.DataFrame:
+    """Compare two groups of facts: ``measure``, ``one``, ``other`` (mean values), ``difference``
+    with its interval (95 %, facts resampled within each group), ``n one``, ``n other``. A fact
+    counts if all models have a finite value."""
+    rows = []
+    for measure, group in values.groupby("measure", sort=False):
+        wide = group.pivot(index="fact", columns="model", values="value").astype(float)
+        mean = wide[np.isfinite(wide).all(axis=1)].mean(axis=1)
+        pair = [mean.reindex(facts).dropna().to_numpy() for facts in (one, other)]
+        mean_of = lambda v, seed: stats.bootstrap(lambda i: v[i].mean(1), len(v), seed=seed)
+        draws = [mean_of(v, seed) for seed, v in enumerate(pair)]
+        means = [v.mean() if len(v) else np.nan for v in pair]
+        ends = stats.percentile_interval(draws[0] - draws[1])
+        rows.append((measure, *means, means[0] - means[1], *ends, *map(len, pair)))
+    columns = ["measure", "one", "other", "difference", "difference low", "difference high"]
+    return pd.DataFrame(rows, columns=[*columns, "n one", "n other"])

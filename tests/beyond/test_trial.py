@@ -163,3 +163,10 @@ def test_a_design_without_pairs_says_what_to_do():
     design = square(4).query("dose == 8")
     with pytest.raises(t.ProbeError, match="Take more facts"):
         t.contrasts(design[design["right"]])
+
+
+def test_the_difference_of_two_groups_by_hand():
+    rows = pd.DataFrame({"fact": list("abcdef"), "value": [0.0, 0, 1, 1, 1, 1]})
+    rows = rows.assign(model="m", measure="x")
+    found = t.difference(rows, pd.Index(["a", "b"]), pd.Index(["c", "d", "e"])).iloc[0]
+    assert found[["one", "other", "difference", "n one"]].tolist() == [0, 1, -1, 2]
