@@ -71,7 +71,7 @@ def ground_truth(ranked: pd.DataFrame) -> Artifact:
     shown = shown.merge(wide, "left", "measure")
     unable = [{"measure": m, "paper": MEASURES[m].paper} for m in _unable(first)]
     shown = pd.concat([shown, pd.DataFrame(unable, dtype=object)], ignore_index=True)
-    return Artifact(name, ranked, check(name, **found), best={"concordance": "max"}, shown=shown)
+    return Artifact(name, ranked, check(name, **found), shown=shown)
 
 
 def _unable(first: pd.DataFrame) -> list[str]:
