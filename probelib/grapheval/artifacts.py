@@ -145,9 +145,9 @@ def _by_type(
     groups = shown.groupby(["model", "side"], sort=False)
     varies = {", ".join(key): measures.heterogeneity(own) for key, own in groups}
     named = shown.assign(case=shown[["model", "side", "type"]].agg(", ".join, axis=1))
-    for key, column in found.items():
-        if isinstance(column, str):
-            found[key] = cases(named, column, "case", n="triples")
+    for key, name_of in found.items():
+        if isinstance(name_of, str):
+            found[key] = cases(named, name_of, "case", n="triples")
     claims = check(name, varies=pd.DataFrame(varies).T, **found)
     return Artifact(name, shown, claims, dot_rows(panels, "type", "model", label, line))
 
