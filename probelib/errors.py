@@ -36,9 +36,7 @@ class ProbeError(Exception):
         return [f"{type(self).__name__}: {self}"]
 
 
-def unknown(
-    kind: str, name: str, known: Iterable[str], meaning: Mapping[str, str] | None = None
-) -> ProbeError:
+def unknown(kind: str, name: str, known: Iterable, meaning: Mapping | None = None) -> ProbeError:
     """The error for a name that does not exist: ``unknown model 'atlas-neox-2'; did you mean
     atlas-neox-2.4m? Known: ...``.
 

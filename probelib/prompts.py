@@ -5,9 +5,7 @@ A frame of prompts has the columns ``prompt`` (its id), ``fact``, ``relation``, 
 ...), ``seed`` (of what was sampled for it; -1 if nothing was) and ``text``.
 
 A frame of examples, for many-shot prompts, has the columns ``relation``, ``seed``, ``position``
-(from 1), ``fact``, ``subject`` and ``object`` (labels), and ``kind`` ("correct", "unknown",
-"incorrect").
-"""
+(from 1), ``fact``, ``subject`` and ``object`` (labels), and ``kind`` ("correct", "unknown", ...)."""
 
 import re
 from collections.abc import Iterable
@@ -173,9 +171,7 @@ def options(facts: Facts, seed: int = 0) -> pd.DataFrame:
     return rows[["fact", "candidate", "label"]]
 
 
-def sample_examples(
-    pool: Facts, asked: Facts | None = None, n: int | str = 50, seed: int = 0
-) -> pd.DataFrame:
+def sample_examples(pool: Facts, asked: Facts | None = None, n: int | str = 50, seed: int = 0):
     """``n`` examples of every relation, sampled without replacement and shared by its facts. The
     examples of a smaller ``n`` are the first of those of a larger one.
 
@@ -214,13 +210,7 @@ def sample_examples(
     return frame[EXAMPLES].reset_index(drop=True)
 
 
-def many_shot(
-    pairs: Iterable[tuple[str, str]],
-    subject: str,
-    template: str = ZERO_PROMPT,
-    gap: str = " ",
-    variant: str = "kit",
-):
+def many_shot(pairs: Iterable, subject: str, template=ZERO_PROMPT, gap=" ", variant="kit") -> str:
     """The input sigma(x*, r) [zplke, Eq. 1]: examples, then the subject. It ends without a blank:
     the blank belongs to the object.
 
@@ -244,14 +234,7 @@ def many_shot(
     return gap.join([*shots, fill(template, subject)])
 
 
-def many_shots(
-    asked: Facts,
-    examples: pd.DataFrame,
-    n: int | None = None,
-    role: str = "zp",
-    gap: str = " ",
-    variant: str = "kit",
-) -> pd.DataFrame:
+def many_shots(asked: Facts, examples, n: int | None = None, role="zp", gap=" ", variant="kit"):
     """Every fact after the first ``n`` examples (None: all) of its relation, for each sample (seed);
     ``role`` "zp": zero prompt, template 0; another one: with each of its templates of that role."""
     templates = {r: [(0, ZERO_PROMPT)] for r in asked.relations["relation"]}

@@ -189,6 +189,7 @@ def test_holm_on_the_papers_table():
     r = published.table("monitor/table11")["pearson_r"].to_numpy()
     p = 2 * scipy.stats.t.sf(np.abs(r) * np.sqrt(10 / (1 - r**2)), 10)
     assert (p < 0.05).sum() == 19 and (stats.holm(p) < 0.05).sum() == 14
+    assert stats.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     missing = pytest.approx([np.nan, 0.02, 0.02], nan_ok=True)
     assert stats.holm([np.nan, 0.02, 0.01]).tolist() == missing
 

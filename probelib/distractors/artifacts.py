@@ -277,7 +277,7 @@ def figure8(outcomes: dict[str, dict[str, pd.DataFrame]], seed: int = 0) -> Arti
         values = {name: per_fact(beaten, "Avg")[n] for name, beaten in own.items()}
         points, fits = measures.scaling(points, values)
         _draw_fits(axis, points, fits)
-        axis.set(title=search, ylabel=f"mean Avg@{n}", ylim=(0, 1.02))
+        axis.set(title=search, ylabel=f"mean Avg@{n}", ylim=(0, 1))
         linear = fits[fits["kind"] == "linear"].drop(columns=["kind", "a"]).squeeze(axis=0)
         slopes[search] = {"missed": "" if len(fits) else "three models of one family"}
         if len(fits):

@@ -34,7 +34,7 @@ from scipy.sparse import csc_array, csr_array
 from probelib.errors import ProbeError, check_sizes, unknown
 from probelib.facts.graphs.graph import Graph, column_values, from_facts
 from probelib.facts.model import Facts, keep, rng
-from probelib.facts.validity import UNKNOWN, days, validity
+from probelib.facts.validity import UNKNOWN, days, invalid
 
 NAMES = {"random": "Random", "sem": "Sem", "temp_sem": "Temp+Sem", "appropt": "ApprOpt"}
 NAMES["opt"] = "Opt"
@@ -106,7 +106,7 @@ class Knowledge:
         """Triples that are certainly not valid at present, (T,) bool. As in ``facts.model.holds``,
         facts of one point in time (a prize) stay right, and facts without an end hold."""
         start, end = self.dates
-        return (validity(start, end, TODAY, TODAY) == "invalid") & (start != end) & (end != "")
+        return invalid(start, end, TODAY) & (start != end) & (end != "")
 
     @cached_property
     def vectors(self) -> csr_array:

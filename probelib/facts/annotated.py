@@ -31,9 +31,7 @@ def read_ratings(path: str | Path) -> pd.DataFrame:
 
     Columns: ``fact`` (``relation:subject:object``), ``relation``, ``subject``, ``object`` (Wikidata
     ids), ``rating`` (0 to 1: the share of right completions of GPT2-XL over three prompts each for
-    subject, relation and object, two raters per prompt). Raise ProbeError for a fact that is given
-    twice.
-    """
+    subject, relation and object, two raters per prompt). A fact given twice raises ProbeError."""
     rows, values = [], read_json(Path(path))
     for number, value in enumerate(values if isinstance(values, list) else [values], 1):
         where = f"{path}: entry {number}"
@@ -49,8 +47,7 @@ def read_ratings(path: str | Path) -> pd.DataFrame:
     found = pd.DataFrame(rows, columns=["fact", "relation", "subject", "object", "rating"])
     if (again := found["fact"].duplicated()).any():
         number = int(again.argmax())
-        said = f"{found['fact'][number]} is already rated"
-        raise ProbeError(f"{path}: entry {number + 1}: {said}")
+        raise ProbeError(f"{path}: entry {number + 1}: {found['fact'][number]} is already rated")
     return found
 
 
@@ -78,17 +75,16 @@ STAND_IN = "people's ratings or exposure counts"  # what is missing where popula
 
 
 def rated(
-    facts: Facts, path: str | Path | None = None, exposures: pd.Series | None = None
+    facts: Facts, path=None, exposures: pd.Series | None = None
 ) -> tuple[pd.DataFrame, str, str]:
     """The reference that measures are compared with: (``fact``, ``rating``; its description; what
     is needed instead where it is a stand-in).
 
-    path       file of human ratings (``read_ratings``), matched by Wikidata ids; at least 6 must
-               match
+    path       file of human ratings (``read_ratings``), matched by Wikidata ids: 6 or more
     exposures  fact -> how often it was stated in training; the rating is log2(1 + exposures)
 
-    Without both, the rating is the mean popularity of subject and object, a stand-in that is no
-    ground truth. If no popularity is known, all ratings are 0 and the description says so.
+    Without both, the mean popularity of subject and object stands in; it is no ground truth. If
+    none is known, all ratings are 0 and the description says so.
     """
     rows, entities = facts.facts, facts.entities.set_index("entity")
     if path is not None:

@@ -44,8 +44,7 @@ def files_of(folder: Path, pattern: str, relations: list[str] | None = None) -> 
 
 def read_fktc(folder: str | Path, relations: list[str] | None = None) -> Facts:
     """MONITOR's FKTC files. Duplicate (subject, object) lines (12 in the release) get ids that end
-    in their line number. The released P17 frames do not say "country", unlike those in the
-    paper."""
+    in their line number. The released P17 frames do not say "country", unlike the paper's."""
     folder, triples, frames = Path(folder), [], []
     # the released P276 file is called P276-subclass..json
     for path, relation in files_of(folder, "*-subclass*.json", relations).items():
@@ -67,15 +66,12 @@ def read_fktc(folder: str | Path, relations: list[str] | None = None) -> Facts:
     return assemble(triples, f"fktc:{folder.name}", frames, names | {"P1412": "languages spoken"})
 
 
-def read_trex_mc(
-    folder: str | Path, relations: list[str] | None = None, split: str = "test"
-) -> Facts:
+def read_trex_mc(folder: str | Path, relations=None, split: str = "test") -> Facts:
     """One split of T-REx-MC ("test" or "train"), its wrong options as distractors.
 
     A relation is named by its Wikidata property if ``relationID_names.json`` has it, otherwise by
     its name. Options that equal the right answer are left out, and duplicates count once. A fact
-    whose list cannot be read has no distractors.
-    """
+    whose list cannot be read has no distractors."""
     folder, triples, names = Path(folder), [], {}
     ids = folder / "relationID_names.json"
     known = check_object(f"{ids}:1", read_json(ids), {}) if ids.exists() else {}
@@ -123,7 +119,7 @@ def read_bear(folder: str | Path, relations: list[str] | None = None) -> Facts:
         for line, row in read_objects(file, keys):
             where, obj = f"{file}:{line}", Entity(row["obj_label"].strip(), row["obj_id"])
             index = row.get("answer_idx", space.index(obj) if obj in space else None)
-            if not is_a(index, int) or not 0 <= index < len(space) or space[index] != obj:
+            if not is_a(index, int) or obj not in space or space.index(obj) != index:
                 said = f"is not number {index} of the answer space of {relation}"
                 raise ProbeError(f"{where}: {obj.id} {obj.label!r} {said}")
             aliases = tuple(check_texts(where, "sub_aliases", row.get("sub_aliases", [])))

@@ -56,9 +56,7 @@ def load(
     return chosen if released else model.without_right(chosen, whole)
 
 
-def everything(
-    data: str = "atlas", folder: str | Path | None = None, relations: list[str] | None = None
-) -> Facts:
+def everything(data: str = "atlas", folder=None, relations: list[str] | None = None) -> Facts:
     """All facts of the data, former ones included: the knowledge base that distractors come from.
     Relations of the atlas get its names, and its templates for the roles without any."""
     relations, (name, _, query) = check_relations(relations), data.partition("?")
@@ -70,14 +68,12 @@ def everything(
         raise ProbeError(f"data={data}, folder={folder}: {said}")
     if data == "atlas":
         return choose(atlas(), relations)
-    if not query:
-        return _with_atlas_texts(formats.READERS[name](folder, relations))
-    columns = dict(pair.partition(":")[::2] for pair in query.split(","))
-    if name != "table" or not all(columns.values()):
-        raise ProbeError(
-            f"data={data!r}: columns are written table?subject:s,relation:prop,object:o"
-        )
-    return _with_atlas_texts(formats.READERS[name](folder, relations, columns))
+    columns = dict(pair.partition(":")[::2] for pair in query.split(",") if query)
+    if query and (name != "table" or not all(columns.values())):
+        said = "columns are written table?subject:s,relation:prop,object:o"
+        raise ProbeError(f"data={data!r}: {said}")
+    options = {"columns": columns} if query else {}
+    return _with_atlas_texts(formats.READERS[name](folder, relations, **options))
 
 
 def multiple_choice(
@@ -95,8 +91,7 @@ def multiple_choice(
 
     Arguments as in ``load``. T-REx-MC has these two splits. With other data, the test has the facts
     of ``load``, and the pool has all other subjects of their relations; options that the data name
-    are the wrong ones (FKTC: five). Relations without ZP-LKE's prompts get those of the atlas.
-    """
+    are the wrong ones (FKTC: five). Relations without ZP-LKE's prompts get those of the atlas."""
     if data == "trex_mc":
         tested = load(data, folder, relations, n_facts, 0, seed, released=released)
         pool = _with_atlas_texts(formats.read_trex_mc(folder, relations, "train"))
@@ -137,11 +132,8 @@ def _size(n_facts: int | str) -> int | None:
     return sizes.get(n_facts, n_facts)
 
 
-def _from_atlas(
-    relations: list[str] | None, size: int | None, seed: int, among: Iterable | None, part: str
-) -> Facts:
-    """Facts of the atlas: first those of the panel, in its order, then sampled ones, in the order
-    of the atlas."""
+def _from_atlas(relations: list | None, size, seed: int, among, part: str) -> Facts:
+    """Facts of the atlas: those of the panel, in its order, then sampled ones, in the atlas's."""
     now = current(atlas())
     wanted = choose(now, relations)
     if among is not None:
@@ -159,19 +151,8 @@ def _from_atlas(
 
 
 def _with_atlas_texts(facts: Facts) -> Facts:
-    """Give relations the names and templates of the atlas where they have none of their own. Raise
-    ProbeError for one without templates whose name resembles one of the atlas (p36, capital)."""
+    """Give relations the names and templates of the atlas where they have none of their own."""
     names = facts.relations["relation"].map(atlas().relations.set_index("relation")["name"])
     unnamed = (facts.relations["name"] == facts.relations["relation"]) & names.notna()
     relations = facts.relations.assign(name=facts.relations["name"].mask(unnamed, names))
-    complete = model.with_templates(replace(facts, relations=relations), atlas(), model.ROLES)
-    known = {name.casefold(): each for each, name in tuples(atlas().relations, "relation", "name")}
-    known |= {each.casefold(): each for each in known.values()}
-    for relation in facts.relations["relation"]:
-        near = known.get(relation.casefold())
-        if near and relation not in set(complete.templates["relation"]):
-            said = f"relation {relation!r} has no templates. Did you mean {near}, the atlas's?"
-            raise ProbeError(
-                f"{facts.source}: {said} Otherwise write FACTS.templates.csv beside it"
-            )
-    return complete
+    return model.with_templates(replace(facts, relations=relations), atlas(), model.ROLES)

@@ -110,9 +110,6 @@ def check_seed(seed) -> int:
         raise ProbeError(f"seed={seed!r} is of type {kind}; an integer is needed") from None
 
 
-# Selections
-
-
 def keep(facts: Facts, mask: pd.Series) -> Facts:
     """The facts for which ``mask`` holds, without relations, templates, entities and distractors
     that are no longer used."""
@@ -183,9 +180,6 @@ def with_templates(facts: Facts, other: Facts, roles: Iterable[str]) -> Facts:
     lent = [r in relations and role in roles and (r, role) not in own for r, role in pairs]
     lent = other.templates[lent]
     return replace(facts, templates=pd.concat([facts.templates, lent], ignore_index=True))
-
-
-# Who is who
 
 
 def subjects(facts: Facts) -> list[tuple[tuple, tuple]]:

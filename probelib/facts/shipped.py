@@ -5,8 +5,7 @@
 ``P36.tsv``         its facts: subject, object and, where time matters, start and end
 ``entities/*.tsv``  the subjects and objects: wikidata id, types, popularity, aliases
 ``README.md``       the data card
-``panel.tsv``       the facts that all four papers score by default: a stratified and a natural
-                    part; those of the randomized trial
+``panel.tsv``       the facts that all four papers score by default (``read_panel``)
 """
 
 import csv
@@ -121,11 +120,8 @@ def atlas() -> Facts:
 
 
 def read_panel(facts: Facts, part: str = "stratified") -> Facts:
-    """The facts of a part of the panel, in the panel's order.
-
-    part   "stratified": spread over the exposure counts; "natural": sampled at random from the
-           facts of each relation; "trial": those whose exposures were assigned as in a randomized
-           trial
-    """
+    """The facts of a part of the panel, in the panel's order: "stratified", spread over the exposure
+    counts; "natural", sampled at random from each relation; "trial", with exposures assigned as in
+    a randomized trial."""
     rows = _read_tsv(ATLAS / "panel.tsv")
     return model.pick(facts, rows["fact"][rows["part"] == part])

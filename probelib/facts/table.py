@@ -80,9 +80,6 @@ class Triple(NamedTuple):
     wrong: tuple[Entity, ...] = ()
 
 
-# Files -> rows
-
-
 def read_table(path: Path, needed: Iterable[str] = ()) -> pd.DataFrame:
     """The rows of a table file; the index is "file:line" (in Parquet and JSON, the row's number).
     Cells of CSV and TSV are text, as they are (007, NA); those of other files keep their types.
@@ -150,12 +147,7 @@ def _json_rows(path: Path) -> list[tuple[int, dict]]:
     return [(n, reading.check_object(f"{path}:{n}", row, {})) for n, row in enumerate(lists[0], 1)]
 
 
-# Rows -> triples
-
-
-def read_triples(
-    path: str | Path, relations: list[str] | None = None, columns: dict[str, str] | None = None
-) -> Facts:
+def read_triples(path: str | Path, relations=None, columns: dict | None = None) -> Facts:
     """The facts of a table, with the templates of the file beside it, if there is one. Rows that
     repeat another count once, with a warning.
 
@@ -192,9 +184,9 @@ def _columns(path: Path, header: list[str], given: dict[str, str]) -> dict[str, 
     needed = [where[name] for name in dict.fromkeys([*NEEDED, *given])]
     if missing := [column for column in needed if column not in header]:
         raise ProbeError(
-            f"{path}:1: the columns are {header}; needed: {needed}, so {missing} are missing. Cells "
-            "are separated by commas (tabs in a .tsv). Rename the columns, or say which are meant: "
-            "columns=subject:HEAD,relation:=P36,object:TAIL (a text after = is the same in every row)"
+            f"{path}:1: the columns are {header}; needed: {needed}, so {missing} are missing. Rename "
+            "the columns, or say which are meant: columns=subject:HEAD,relation:=P36,object:TAIL (a "
+            "text after = is the same in every row). Commas separate cells, tabs in a .tsv"
         )
     where = {name: column for name, column in where.items() if column in header}
     if twice := [column for column in where.values() if header.count(column) > 1]:
@@ -263,15 +255,7 @@ def _templates_beside(table: Path, relations: set[str]) -> list[tuple[str, str, 
     return found
 
 
-# Triples -> facts
-
-
-def assemble(
-    triples: Iterable[Triple],
-    source: str,
-    templates: Iterable[tuple] = (),
-    names: dict[str, str] | None = None,
-) -> Facts:
+def assemble(triples: Iterable[Triple], source: str, templates=(), names: dict | None = None):
     """``Facts`` from triples: the last step of the readers. Names are written as ``names.clean``
     does. Raise ProbeError for a triple that is no fact; warn of names that are none, or changed.
 

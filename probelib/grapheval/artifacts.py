@@ -10,7 +10,7 @@ from probelib.facts.graphs.graph import statistics
 from probelib.grapheval import measures
 from probelib.grapheval.measures import METRICS, SCORES, Answer
 from probelib.grapheval.speed import ALONE, TOGETHER
-from probelib.report import Artifact, cases, check, dot_rows, heat, marks, subplots
+from probelib.report import TWO_COLUMNS, Artifact, cases, check, column, dot_rows, heat, marks
 from probelib.stats import heterogeneity, magnitude
 
 WORDS = {0: "says true", 1: "says false", 2: "does not know"}  # Answer -> words
@@ -34,8 +34,8 @@ def figure1(labels: pd.DataFrame, probabilities: np.ndarray, states: np.ndarray,
     answered, judged = WORDS[row["answer"]], WORDS[int(measures.likeliest_answers(p))]
     columns = ["statement", "generated", "parsed", "p_true", "p_false", "p_idk"]
     frame = pd.DataFrame([[row["text"], row["response"], answered, *p.tolist()]], columns=columns)
-    prompt, n = textwrap.fill(row["text"], 18, max_lines=8), row["n_tokens"]
-    said = textwrap.fill(repr(row["response"].strip()), 20, max_lines=4)
+    prompt, n = textwrap.fill(row["text"], 30, max_lines=6), row["n_tokens"]
+    said = textwrap.fill(repr(row["response"].strip()), 30, max_lines=4)
     state = f"v, {len(v)} numbers\n({v[0]:.2f}, {v[1]:.2f}, ...)"
     verdict = f"judge: {judged}\ntrue {p[0]:.2f}\nfalse {p[1]:.2f}\ndon't know {p[2]:.2f}"
     title = f"generation by {row['model']}: {n} tokens, {n} forwards"
@@ -67,7 +67,7 @@ def figure2(kg, labels: pd.DataFrame, quality: dict, scored: pd.DataFrame, width
 def figure9(written: dict) -> Artifact:
     """The prompt for a template, the answer, its check. ``written``: ``scores.write_template``."""
     first = written["written"].strip().split("\n")[0][:80]
-    wrap = lambda text: "\n".join(textwrap.fill(line, 66) for line in text.split("\n"))
+    wrap = lambda text: "\n".join(textwrap.fill(line, 100) for line in text.split("\n"))
     prompt, answer, chosen = map(wrap, (written["request"], first, written["template"]))
     checked = f"{answer!r}\ncheck: {written['verdict']}"
     author = f"{written['author']} writes"
@@ -81,7 +81,7 @@ def flow(rows: dict[str, list[str]]):
     from matplotlib.patches import Rectangle
 
     heights = [3.2 + max(text.count("\n") for text in texts) for texts in rows.values()]  # lines
-    figure, axes = subplots(4.4, 0.145 * sum(heights))
+    figure, axes = column(0.145 * sum(heights), width=TWO_COLUMNS)
     axis, top, gap = axes[0, 0], 0.0, 0.05
     axis.set(xlim=(0, 1), ylim=(-sum(heights), 0))
     axis.axis("off")
@@ -142,9 +142,9 @@ def _by_type(
     error = lambda own: (own["score high"] - own["score low"]) / (2 * 1.96)
     varies = {", ".join(key): heterogeneity(own["score"], error(own)) for key, own in groups}
     named = shown.assign(case=shown[["model", "side", "type"]].agg(", ".join, axis=1))
-    for key, column in found.items():
-        if isinstance(column, str):
-            found[key] = cases(named, column, "case", n="triples")
+    for key, name_of in found.items():
+        if isinstance(name_of, str):
+            found[key] = cases(named, name_of, "case", n="triples")
     claims = check(name, varies=pd.DataFrame(varies).T, **found)
     return Artifact(name, shown, claims, dot_rows(panels, "type", "model", label, line))
 
@@ -153,16 +153,20 @@ def figure8(linked: pd.DataFrame) -> Artifact:
     """Correlations of the metrics with each other and more: ``measures.correlate_models``."""
     names = list(dict.fromkeys([*linked["y"], *linked["x"]]))  # T, I, C, D, ...
     n = linked["model"].nunique()
-    figure, axes = subplots(3.6, 0.9 + 0.95 * n, n)
+    figure, axes = column(0.9 + 0.95 * n, n)
     for axis, (model, rows) in zip(axes[:, 0], linked.groupby("model", sort=False), strict=True):
         square = pd.DataFrame(np.eye(len(names)), names, names)
         for x, y, r in rows[["x", "y", "pearson"]].itertuples(index=False):
             square.loc[x, y] = square.loc[y, x] = r
         heat(axis, square.loc[names[:3]].rename(index=LETTERS, columns=LETTERS))
-        axis.set_title(model.removeprefix("atlas-"), fontsize=8)
-        axis.tick_params(axis="x", labelbottom=axis is axes[-1, 0], rotation=35)
+        axis.set_title(_short(model), fontsize=8)
+        axis.tick_params(axis="x", labelbottom=axis is axes[-1, 0])
     claims = check("grapheval/figure8", weak=measures.weak_links(linked))
     return Artifact("grapheval/figure8", linked, claims, figure)
+
+
+def _short(model: str) -> str:
+    return model.removeprefix("atlas-").split("/")[-1]
 
 
 def figure4(predicted: pd.DataFrame, substitute: pd.Series) -> Artifact:
@@ -185,9 +189,8 @@ def table3(predicted: pd.DataFrame, substitute: pd.Series) -> Artifact:
     means = measures.held_out_quality(judged, ["states of", "answers of"])
     wide = means.pivot(index="states of", columns="answers of", values="recall")
     wide = wide.loc[substitute.index, substitute.index]
-    short = lambda model: model.removeprefix("atlas-")
-    figure, axes = subplots(3.4, 0.9 + 0.45 * len(wide))
-    heat(axes[0, 0], wide.rename(index=short, columns=short), low=0, high=1, colours="Blues")
+    figure, axes = column(1.2 + 0.4 * len(wide))
+    heat(axes[0, 0], wide.rename(index=_short, columns=_short), low=0, high=1, colours="Blues")
     axes[0, 0].set(xlabel="answers of", ylabel="states of")
     found = measures.judge_differences(predicted, substitute)
     by = {key: found[key] for key in ("substitute", "majority") if key in found}

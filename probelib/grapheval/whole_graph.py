@@ -152,6 +152,14 @@ def _reduced(graph: Graph, keep: np.ndarray, relations: np.ndarray) -> Graph:
     return replace(graph, triples=table, relations=graph.relations.filter(pa.array(relations)))
 
 
+def provenance(kg: VerbalizedGraph, sample: pd.DataFrame) -> dict:
+    """What the records of a notebook say of the triples of a ``sample_statements``."""
+    triples = sample["triple"].unique()
+    digest = files.sha256("\n".join(sample["text"]).encode())[:16]
+    about = {"source": kg.graph.about["source"], "digest": digest, "facts": len(triples)}
+    return about | {"relations": len(np.unique(kg.graph.relation[triples]))}
+
+
 def to_statements(kg: VerbalizedGraph, triples: pd.DataFrame) -> list[str]:
     """Triples (``head``, ``relation``, ``tail``: row numbers) as sentences."""
     label = kg.graph.entities["label"]

@@ -37,21 +37,11 @@ def find(artifact: str) -> pd.DataFrame | None:
 
 def reference(key: str) -> dict[str, str]:
     """An entry of ``references.bib``: ``title``, ``author``, ``year``, ``url`` and its other
-    fields, without TeX's braces.
-
-    >>> reference("monitor")["url"]
-    'https://aclanthology.org/2024.naacl-long.46'
-    """
+    fields, without TeX's braces."""
     entries = (PACKAGE / "published" / "references.bib").read_text(encoding="utf-8").split("\n@")
     found = {entry[entry.index("{") + 1 : entry.index(",")]: entry for entry in entries}
     if key not in found:
         raise unknown("reference", key, found)
     fields = re.findall(r"^  (\w+) = \{?(.*?)\}?,$", found[key], re.MULTILINE)
-    plain = lambda text: (
-        text.replace("{\\'e}", "é")
-        .replace('{\\"a}', "ä")
-        .replace("{", "")
-        .replace("}", "")
-        .replace("--", "-")
-    )
-    return {name: plain(value) for name, value in fields}
+    accents = lambda text: text.replace("{\\'e}", "é").replace('{\\"a}', "ä")
+    return {name: re.sub("[{}]", "", accents(text)).replace("--", "-") for name, text in fields}

@@ -187,8 +187,7 @@ def page_path(profile: str, notebook: str) -> Path:
 
 
 def artifact_markdown(profile: str, artifact: str, folder: Path, picture: bool = True) -> str:
-    """A table or figure as Markdown, for a page in ``folder``: ``picture`` or table, caption, claims,
-    the paper's values."""
+    """A table or figure (its ``picture``?) with all that is said of it, for a page in ``folder``."""
     stem = paths.FIGURES / profile / artifact
     record = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
     if record["kind"] == "figure":

@@ -19,6 +19,7 @@ import pandas as pd
 
 from probelib import __version__, files, parameters, paths, store
 from probelib.errors import ProbeError, printable
+from probelib.facts.model import Facts
 from probelib.report import claims, pages, shown
 from probelib.report.charts import use_style
 from probelib.report.sheets import to_csv
@@ -83,7 +84,7 @@ class Section:
 
     name     "monitor/sec5_results"
     profile  the folder below ``figures`` and ``runs``; "mine" for a notebook that a person opens
-    facts    the facts that are scored (``facts.Facts``); None if no model is prompted
+    facts    the facts that are scored (``Facts``, or what their record says); None if there are none
     values   ``globals()`` of the notebook, from which ``parameters_of`` selects
 
     ``section.scores`` is the folder of this profile's store. The records of the artifacts name the
@@ -97,9 +98,9 @@ class Section:
             "profile": profile,
             "parameters": parameters_of(name, values),
             "versions": versions(),
-            "facts": None,
+            "facts": facts,
         }
-        if facts is not None:
+        if isinstance(facts, Facts):
             about = {"source": facts.source, "digest": facts.digest(), "facts": len(facts.facts)}
             self.provenance["facts"] = about | {"relations": len(facts.relations)}
         self._read = store.record_models()

@@ -61,8 +61,7 @@ def say(text: str) -> None:
 
 
 def escape_stylers() -> None:
-    """Make the notebook escape the texts of every pandas Styler that it shows (pandas takes them
-    as HTML), and add the table as Markdown for the pages."""
+    """Escape the texts of every pandas Styler that a notebook shows; its Markdown is for the pages."""
     from IPython import get_ipython
     from pandas.io.formats.style import Styler
 

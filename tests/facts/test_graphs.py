@@ -11,7 +11,7 @@ from probelib.errors import ProbeError
 from probelib.facts.graphs import graph as kg
 from probelib.facts.graphs.corruptions import askable, corrupt, corruptions
 from probelib.facts.graphs.dumps import entity_name, read_dbpedia, scan
-from probelib.facts.graphs.graph import SLOTS, Graph, from_facts, make_table, to_facts
+from probelib.facts.graphs.graph import SLOTS, Graph, from_facts, make_table
 from probelib.facts.table import Entity, Triple, assemble
 from tests.facts.samples import damage, synthetic
 
@@ -153,25 +153,19 @@ def test_a_graph_comes_back_mapped_and_a_damaged_one_is_refused(tmp_path):
         kg.check_source("nowhere")
 
 
-def test_facts_as_a_graph_and_back():
-    small = to_facts(SMALL, np.array([0, 3]))
-    assert small.facts["fact"].tolist() == ["r0:e0:e1", "r1:e2:e2"] and small.source == "by hand"
-    assert small.entities["types"].tolist() == [("Person",), ("Place", "City"), ("City",)]
+def test_facts_as_a_graph():
     atlas = facts.atlas()
     graph = from_facts(atlas)
-    back, columns = (
-        to_facts(graph, np.arange(len(graph))),
-        ["relation", "subject", "object", "start", "end"],
-    )
-    assert back.facts[columns].values.tolist() == atlas.facts[columns].values.tolist()
-    same = atlas.entities.set_index("entity").loc[back.entities["entity"]]
-    for name in ("label", "aliases", "types"):
-        assert same[name].tolist() == back.entities[name].tolist()
+    names = graph.entities["entity"].to_numpy(), graph.relations["relation"].to_numpy()
+    for column, known, numbers in (
+        ("subject", names[0], graph.head), ("relation", names[1], graph.relation),
+        ("object", names[0], graph.tail), ("start", graph.triples["start"].to_numpy(), slice(None)),
+    ):  # fmt: skip
+        assert known[numbers].tolist() == atlas.facts[column].tolist()
+    kinds = graph.types.to_pandas().groupby("entity")["type"].agg(tuple)
+    assert kinds.loc[5] == atlas.entities["types"][5]
     nameless = make([(0, 0, 1), (1, 0, 2)], 3, labels=["Paris", "France", None])
-    assert kg.labelled(nameless).tolist() == [True, False]
-    for rows, says in (([0, 1], "e.g. 'e2'"), ([], "no triples")):
-        with pytest.raises(ProbeError, match=says):
-            to_facts(nameless, np.array(rows, int))
+    assert askable(nameless)["entity without a label"].tolist() == [True, False]
 
 
 # DBpedia

@@ -211,9 +211,3 @@ def test_any_bytes_give_facts_or_the_kits_own_error(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
     with contextlib.suppress(ProbeError):
         read_triples(tmp_path / name).digest()
-
-
-def test_a_relation_that_resembles_one_of_the_atlas_is_named(tmp_path):
-    (tmp_path / "f.csv").write_text("subject,relation,object\nPeru,p36,Lima\n")
-    with pytest.raises(ProbeError, match="relation 'p36' has no templates. Did you mean P36"):
-        facts.load("table", tmp_path / "f.csv")

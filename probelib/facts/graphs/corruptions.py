@@ -1,8 +1,6 @@
-"""GraphEval's corruptions: false triples made from the true ones of a knowledge graph (section
-3.1).
-
-A corruption of a triple replaces its head, relation or tail. None is in the graph. None has the
-labels of a triple in the graph either: several entities or relations may share a label.
+"""GraphEval's corruptions (section 3.1): a triple with another head, relation or tail. None is in
+the graph. None has the labels of a triple in the graph either: several entities or relations may
+share a label.
 """
 
 import hashlib
@@ -22,7 +20,8 @@ TRIES = 20  # rounds of resampling for corruptions without labels, or with those
 def askable(graph: Graph) -> dict[str, np.ndarray]:
     """Filters that a triple must pass to serve as a true statement: name of the filter -> which
     triples pass it, (triples,) bool."""
-    filters = {"entity without a label": kg.labelled(graph)}
+    has = kg.has_label(graph)
+    filters = {"entity without a label": has[graph.head] & has[graph.tail]}
     if {"start", "end"} <= set(graph.triples.column_names):
         dates = graph.triples.select(["start", "end"]).to_pandas().astype(str)
         filters["holds no longer"] = holds(dates).to_numpy(bool)
@@ -31,8 +30,7 @@ def askable(graph: Graph) -> dict[str, np.ndarray]:
 
 @dataclass(frozen=True)
 class Spelled:
-    """A graph whose entities (and relations) of one label are merged, to compare triples by
-    labels."""
+    """A graph whose entities (and relations) of one label are merged."""
 
     graph: Graph
     entity: np.ndarray  # number in the original graph -> number in the merged one, (entities,)
@@ -52,14 +50,7 @@ def spelled(graph: Graph) -> Spelled:
     return Spelled(merged, entity, relation, kg.has_label(graph))
 
 
-def corruptions(
-    graph: Graph,
-    rows: np.ndarray,
-    n: int = 1,
-    hard: bool = False,
-    seed: int = 0,
-    read: Spelled | None = None,
-) -> pd.DataFrame:
+def corruptions(graph: Graph, rows: np.ndarray, n=1, hard=False, seed=0, read=None) -> pd.DataFrame:
     """``n`` different corruptions per triple, or all that exist if there are fewer, sorted by
     triple: ``triple`` (row number), ``head``, ``relation``, ``tail``, and ``slot``, the index of
     the new part in ``SLOTS``.

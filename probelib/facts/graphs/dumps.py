@@ -23,9 +23,7 @@ DUMMY = re.compile(r"__[0-9]+$")
 TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 
 
-def read_dbpedia(
-    objects: str | Path, folder: str | Path, types: Iterable[str | Path] = ()
-) -> Graph:
+def read_dbpedia(objects: str | Path, folder: str | Path, types: Iterable = ()) -> Graph:
     """A DBpedia dump as a graph, written to ``folder`` and opened.
 
     objects   the dump of the triples

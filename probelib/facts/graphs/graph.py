@@ -8,12 +8,10 @@
     graph/graph.json        its source; what was read, skipped, filtered out and kept; written last
 
 Uncompressed Arrow is mapped, not loaded: of tens of millions of triples only what is accessed is
-read. What GraphEval computes on a graph is here, too.
-"""
+read. What GraphEval computes on a graph is here, too."""
 
 import json
 import os
-from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -27,9 +25,7 @@ from scipy.sparse import csr_array
 
 from probelib import files
 from probelib.errors import ProbeError
-from probelib.facts import model
-from probelib.facts.model import Facts, tuples
-from probelib.facts.table import relation_frame
+from probelib.facts.model import Facts
 
 INT, TEXT = pa.int32(), pa.large_string()
 CODES = pa.dictionary(INT, pa.string())  # a column of few distinct texts
@@ -67,25 +63,19 @@ class Graph:
         """Distinct (head, relation) pairs and (pair, tail), sorted: so their keys fit 64 bits."""
         keys = self.head.astype(np.int64) * self.relations.num_rows + self.relation
         pairs, place = np.unique(keys, return_inverse=True)
-        return pairs, distinct(place * self.entities.num_rows + self.tail)
+        return pairs, np.unique(place * self.entities.num_rows + self.tail)
 
     @cached_property
     def tails(self) -> tuple[np.ndarray, np.ndarray]:
         """The distinct tails, one relation after another, and where each relation begins."""
         n = self.entities.num_rows
-        keys = distinct(self.relation.astype(np.int64) * n + self.tail)
+        keys = np.unique(self.relation.astype(np.int64) * n + self.tail)
         return keys % max(n, 1), np.searchsorted(keys, np.arange(self.relations.num_rows + 1) * n)
 
 
 def column_values(table: pa.Table, column: str) -> np.ndarray:
     """A column of numbers; a view, not a copy, where the table is one batch."""
     return table[column].combine_chunks().to_numpy(zero_copy_only=False)
-
-
-def distinct(values: np.ndarray) -> np.ndarray:
-    """Sorted distinct values, faster than numpy's ``unique``, which hashes integers."""
-    values = np.sort(values)
-    return values[np.append(True, values[1:] != values[:-1])[: len(values)]]
 
 
 def make_table(name: str, columns: dict) -> pa.Table:
@@ -101,9 +91,6 @@ def make_table(name: str, columns: dict) -> pa.Table:
     missing = pa.nulls(len(next(iter(columns.values()))))
     wanted = [c for c in kinds if c in columns or c not in OPTIONAL]
     return pa.table({c: column(columns.get(c, missing), kinds[c]) for c in wanted})
-
-
-# On disk
 
 
 def write_graph(graph: Graph, folder: str | Path) -> Path:
@@ -126,8 +113,7 @@ def write_graph(graph: Graph, folder: str | Path) -> Path:
 
 
 def open_graph(folder: str | Path) -> Graph:
-    """Open a graph of ``write_graph``, memory-mapped. Sizes, columns and row numbers are
-    checked."""
+    """Open a graph of ``write_graph``, memory-mapped. Sizes, columns, row numbers are checked."""
     folder, tables = Path(folder), {}
     try:
         record = json.loads((folder / "graph.json").read_text(encoding="utf-8"))
@@ -152,9 +138,6 @@ def open_graph(folder: str | Path) -> Graph:
         raise ProbeError(f"{folder}: no graph, or one not written completely: {error}") from error
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
         raise ProbeError(f"{folder}: a damaged graph ({error}); make it again") from error
-
-
-# What GraphEval computes on a graph
 
 
 def statistics(graph: Graph) -> dict[str, float]:
@@ -211,55 +194,6 @@ def _find(values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         return np.full(len(wanted), -1)
     place = np.minimum(np.searchsorted(values, wanted), len(values) - 1)
     return np.where(values[place] == wanted, place, -1)
-
-
-# To the tidy frames and back
-
-
-def to_facts(graph: Graph, rows: np.ndarray) -> Facts:
-    """The tidy frames of some triples (row numbers): for thousands. Keys are those of the graph;
-    templates and distractors are empty; ``popularity`` is 0 (unknown). Raise ProbeError for an
-    entity without a label: choose rows by ``labelled``."""
-    triples = graph.triples.take(pa.array(rows))
-    if not len(triples):
-        raise ProbeError("no triples were chosen: there is nothing to make facts of")
-    head, relation, tail = (column_values(triples, slot) for slot in SLOTS)
-    used, kinds = np.unique(np.concatenate([head, tail])), graph.relations.to_pandas()
-    entities = graph.entities.take(pa.array(used)).to_pandas()
-    if len(nameless := entities["entity"][entities["label"].fillna("").str.strip() == ""]):
-        said = f"{len(nameless)} entities have no label, e.g. {nameless.iloc[0]!r}"
-        raise ProbeError(f"{said}; choose rows by labelled(graph)")
-    keys = entities["entity"].to_numpy()
-    columns = {"relation": kinds["relation"].to_numpy()[relation]}
-    columns |= {"subject": keys[np.searchsorted(used, head)]}
-    columns |= {"object": keys[np.searchsorted(used, tail)]}
-    for date in ("start", "end"):
-        dated = date in triples.column_names
-        columns[date] = triples[date].to_pylist() if dated else [""] * len(triples)
-    frame, seen, ids = pd.DataFrame(columns), Counter(), []
-    # a repeated fact (another term of office) gets its start, then a number
-    for r, s, o, start in tuples(frame, "relation", "subject", "object", "start"):
-        seen[name := f"{r}:{s}:{o}"] += 1
-        if seen[name] > 1 and start:
-            seen[name := f"{name}:{start}"] += 1
-        ids.append(f"{name}#{seen[name]}" if seen[name] > 1 else name)
-    own = graph.types.filter(pc.is_in(graph.types["entity"], pa.array(used, INT))).to_pandas()
-    types = own.astype({"type": str}).groupby("entity")["type"].agg(tuple)
-    entities["types"] = [types.get(number, ()) for number in used]
-    entities["aliases"] = [() if names is None else tuple(names) for names in entities["aliases"]]
-    entities["wikidata"] = entities["entity"].where(entities["entity"].str.match(r"Q\d+$"), "")
-    entities = entities.assign(popularity=0)[model.ENTITIES]
-    frame, labels = frame.assign(fact=ids)[model.FACTS], kinds["label"].fillna(kinds["relation"])
-    names = relation_frame(frame, dict(zip(kinds["relation"], labels, strict=True)))
-    empty = (pd.DataFrame(columns=model.TEMPLATES), pd.DataFrame(columns=model.DISTRACTORS))
-    source = graph.about.get("source", "graph")
-    return model.validate(Facts(frame, entities, names, *empty, source=source))
-
-
-def labelled(graph: Graph) -> np.ndarray:
-    """Which triples have a label for their head and their tail, (triples,) bool."""
-    has = has_label(graph)
-    return has[graph.head] & has[graph.tail]
 
 
 def has_label(graph: Graph) -> np.ndarray:
