@@ -119,7 +119,6 @@ class LM(Model):
         """Arguments as in ``load``."""
         self.name, self.folder, self.quantize = name, folder, quantize
         self._device, self._dtype = device, dtype
-        self.unused_weights: list[str] = []
         self._states = file_states(folder) if folder else []  # before anything is read
 
     def choose_path(self) -> str:
@@ -215,7 +214,6 @@ class LM(Model):
             "attention": attention,
             "path": self.path,
             "why": self.why,
-            "unused_weights": self.unused_weights,
             "device_name": gpu or platform.processor() or platform.machine(),
             "probe": self.probe,
         }

@@ -178,7 +178,6 @@ def _refuse_unused(model, names) -> None:
             f"its config.json describes: {', '.join(layers[:5])}. Correct config.json (number of "
             "layers, tie_word_embeddings, architectures), or save the model again"
         )
-    model.unused_weights = needed
     if needed:
         said = f"{len(needed)} weights are not used: {', '.join(needed[:5])}"
         warnings.warn(f"{model.name}: {said}", stacklevel=2)
