@@ -25,8 +25,7 @@ To see how scoring works, read five files first:
 ``names``       shipped models, display names, families
 ``version``     code and libraries that compute scores, part of every key
 ``decode/``     ``generate``, ``top_continuations``: searches in one shared cache
-``internals/``  files, weights, memory, forwards; other kinds of models (encoder-decoders, masked
-                ones, caches that cannot be packed); states, gradients, BERTScore
+``internals/``  files, weights, memory, forwards; encoder-decoders, masked models; states, gradients
 ``remote/``     models behind OpenAI-style servers
 ==============  ====================================================================================
 """

@@ -15,7 +15,7 @@ import torch
 
 from probelib.errors import ProbeError
 from probelib.lm.internals.cpu import attention_in_parts
-from probelib.lm.internals.forwards import FORWARD as FORWARD  # for forwards of one's own
+from probelib.lm.internals.forwards import FORWARD as FORWARD
 
 Ints = Sequence[int] | np.ndarray
 Branches = Sequence[tuple[int, Sequence[int]]]  # (index of the context, token ids)
@@ -94,10 +94,6 @@ def _mask(hf_model, visible: torch.Tensor, query: torch.Tensor, key: torch.Tenso
     config = hf_model.config.get_text_config()
     whole = lambda sees: additive_mask(sees, hf_model.dtype)[None, None]
     full, types = whole(visible), getattr(config, "layer_types", None)
-    if types and "chunked_attention" in types:  # Llama 4
-        chunk = config.attention_chunk_size
-        same = visible & (key[None] // chunk == query[:, None] // chunk)
-        return {"full_attention": full, "chunked_attention": whole(same)}
     # the window of the family; some files name another family's
     has_window = "sliding_window" in type(config).__dataclass_fields__
     window = getattr(config, "sliding_window", None) if has_window else None

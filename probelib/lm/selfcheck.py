@@ -15,15 +15,14 @@ import torch
 from probelib.errors import ProbeError
 from probelib.lm.internals.cpu import QUERIES, SHARED
 from probelib.lm.internals.encdec import score_encdec
-from probelib.lm.internals.forwards import FORWARD, text_ids
-from probelib.lm.internals.masked import PSEUDO, score_masked
+from probelib.lm.internals.forwards import FORWARD, retry_on_oom, text_ids
+from probelib.lm.internals.masked import score_masked
 from probelib.lm.internals.memory import free_bytes
-from probelib.lm.internals.repeated import score_repeated
 from probelib.lm.plain import score_plain
 from probelib.lm.tree import score_tree
 
-# fastest first; "steps" is "repeated" token by token, "alone" is "plain" one sequence at a time
-PATHS = ("tree", "repeated", "steps", "plain", "alone")
+# fastest first; "alone" is "plain" one sequence at a time
+PATHS = ("tree", "plain", "alone")
 # Nats per token. Half precision differs from itself by as much under another attention kernel. With
 # 8 bits, rounding a sum differently moves some activations to the next of 256 steps (fewer than 1
 # token in 50, up to 0.07 nats observed).
@@ -44,32 +43,25 @@ def choose(model) -> tuple[str, str]:
     if model.masked:
         return "pseudo", ""
     with FORWARD:
-        failed, paths = failures(model), paths_of(model)
-    path = next(path for path in paths if path not in failed)
-    why = "; ".join(f"{faster}: {failed[faster]}" for faster in paths[: paths.index(path)])
+        failed = failures(model)
+    path = next(path for path in PATHS if path not in failed)
+    why = "; ".join(f"{faster}: {reason}" for faster, reason in failed.items())
     if why:
         said = f"{model.name} is scored on the path {path!r}, slower than the tree ({why})"
         warnings.warn(said, stacklevel=4)
     return path, why
 
 
-def paths_of(model) -> tuple[str, ...]:
-    """The paths of a kind of model; an encoder-decoder reads each prompt once on all of them."""
-    return tuple(p for p in PATHS if not (model.encoder_decoder and p in ("repeated", "steps")))
-
-
 def score_by(model, path: str, contexts, branches, budget: int) -> tuple[list, list, dict]:
     """``tree.score_tree`` by a path, for every kind of local model."""
     rows = 1 if path == "alone" else model.rows(16, budget)
     if model.masked:
-        return score_masked(model, contexts, branches, rows, within_word=PSEUDO[path])
+        return score_masked(model, contexts, branches, rows)
     if model.encoder_decoder:
         trees = None if path == "tree" else rows
         return score_encdec(model.hf_model, contexts, branches, 2 * budget, rows=trees)
     if path in ("plain", "alone"):
         return score_plain(model.hf_model, contexts, branches, rows)
-    if path in ("repeated", "steps"):
-        return score_repeated(model.hf_model, contexts, branches, rows, steps=path == "steps")
     return score_tree(model.hf_model, contexts, branches, budget)
 
 
@@ -77,11 +69,11 @@ def failures(model) -> dict[str, str]:
     """Path -> why it does not reproduce the log-probs of single sequences, for the paths faster
     than the first that does; also with attention windows that matter in a short check."""
     failed: dict[str, str] = {}
-    for path in paths_of(model)[:-1]:
+    for path in PATHS[:-1]:
         check = partial(_why_not, model, path)
-        why = model.retry_on_oom(check)
+        why = retry_on_oom(model, check)
         with narrow_windows(model.hf_model, SHARED // 2) as narrowed:
-            why = model.retry_on_oom(check) if narrowed and not why else why
+            why = retry_on_oom(model, check) if narrowed and not why else why
         if not why:
             break
         failed[path] = why
@@ -133,18 +125,16 @@ def _scores(model, path: str, budget: int) -> dict[str, Any]:
     # 4 forwarded tokens each
     many = few + [(1, tuple(draw(5))) for _ in range(budget // 4 + QUERIES)]
     some = many[: 5 * len(few)]
-    # 8 tokens per row: the prefix is cached, and ancestors of a branching are dropped and kept
-    settings = {"tree": [(8, few), (budget, many)], "alone": [(budget, some)]}
-    settings["plain"] = settings["alone"]
     scores: dict = {}
     for each in dict.fromkeys(("alone", "plain", path)):
+        # 8 tokens per row: the prefix is cached, and ancestors of a branching are dropped and kept
+        settings = [(8, few), (budget, many)] if each == "tree" else [(budget, some)]
         try:
-            asked = settings.get(each, [(8, some)])
-            found = [score_by(model, each, contexts, of, tokens)[0] for tokens, of in asked]
+            found = [score_by(model, each, contexts, of, n)[0] for n, of in settings]
             scores[each] = [np.concatenate(logprobs) for logprobs in found]
         except (ProbeError, torch.OutOfMemoryError):
             raise
-        # an unknown architecture may fail on a packed row or a repeated state in any way
+        # an unknown architecture may fail on a packed row in any way
         except Exception as error:
             scores[each] = f"{type(error).__name__}: {' '.join(str(error).split())[:100]}"
     if isinstance(scores["alone"], str):

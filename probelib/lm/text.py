@@ -4,7 +4,6 @@ everything that decides about tokens before the first forward stands here."""
 
 import hashlib
 import json
-import os
 import re
 import threading
 import warnings
@@ -42,9 +41,6 @@ SHOTS = (
 PATTERNS = {"cue": f"Question: {{}}{CUE}"}
 PATTERNS["shots"] = "".join(f"Question: {q}{CUE} {a}\n\n" for q, a in SHOTS) + PATTERNS["cue"]
 ANSWER = "Zyxwvutsr"  # stands for an answer; no template holds it
-# around a user's text with control tokens while a template is rendered; private characters that no
-# text holds
-OPEN, CLOSE = "\uf8e0", "\uf8e1"
 # a thought that the generation prompt opens and closes: the model answers without one
 CLOSED = re.compile(
     r"\s*\S*?(think|thought|reason)\w*\W*?(/|end)\S*?(think|thought|reason)\S*\s*", re.IGNORECASE
@@ -59,6 +55,11 @@ class _Day(datetime):
         return DAY.replace(tzinfo=tz)
 
 
+def first_line(error: Exception) -> str:
+    """The first line of an exception's text, or its type if it has none."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
 @contextmanager
 def no_panic(what: object) -> Iterator[None]:
     """Context manager: a panic of the Rust library, which is no ``Exception``, is a ProbeError."""
@@ -70,16 +71,14 @@ def no_panic(what: object) -> Iterator[None]:
         raise ProbeError(f"{what}: the tokenizer cannot read this text: {error}") from error
 
 
-def read_tokenizer(
-    source: str | Path, config=None, trust_remote_code: bool = False
-) -> tuple[Any, str]:
+def read_tokenizer(source: str | Path, config=None) -> tuple[Any, str]:
     """The tokenizer of a folder or Hugging Face id, and where its ids come from: "its class", or
     "tokenizer.json": transformers 5 rebuilds a tokenizer as the class that tokenizer_config.json
     names and may drop parts of tokenizer.json; where ids of ``TEXTS`` differ, the file wins. Raise
     ProbeError if it cannot be read or disagrees with its file."""
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-    options = {"trust_remote_code": trust_remote_code}
+    options: dict = {"trust_remote_code": False}
     options |= {"config": config} if config is not None else {}
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, **options)
@@ -94,8 +93,8 @@ def read_tokenizer(
         by_file = PreTrainedTokenizerFast.from_pretrained(source)
         left = _first_difference(by_file, file)
     except Exception as error:  # from files, missing libraries, or code of the repository
-        why = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ProbeError(f"{source}: the tokenizer cannot be read: {why}") from error
+        said = f"{source}: the tokenizer cannot be read: {first_line(error)}"
+        raise ProbeError(said) from error
     if left:
         raise ProbeError(
             f"{source}: transformers reads {text!r} otherwise than tokenizer.json (class "
@@ -173,7 +172,7 @@ def turn_and_blank(tokens, prompt: str) -> tuple[str, str]:
         generation prompt       <user>Oslo?<end><assistant>
         turn with an answer     <user>Oslo?<end><assistant><|channel|>final<|message|>Zyxwvutsr<end>
     """
-    turns = [("user", _marked(tokens, prompt))]
+    turns = [("user", prompt)]
     begin = render(tokens.tokenizer, turns, add_generation_prompt=True)
     before, found, _ = render(tokens.tokenizer, [*turns, ("assistant", ANSWER)]).rpartition(ANSWER)
     name = tokens.tokenizer.name_or_path
@@ -185,19 +184,13 @@ def turn_and_blank(tokens, prompt: str) -> tuple[str, str]:
     if begin.startswith(before) and CLOSED.fullmatch(begin[len(before) :]):
         before = begin
     if not before.startswith(begin):
-        ends = begin[len(os.path.commonprefix([begin, before])) :] or begin
         raise ProbeError(
             f"{name}: the chat template's generation prompt opens a thought, or is not how its "
-            f"assistant turns begin (it ends in {ends[-60:]!r}): there is no place for an answer. "
-            "Set a chat template without thoughts (tokenizer.chat_template), or name the model "
-            "without @chat"
+            f"assistant turns begin (it ends in {begin[-60:]!r}): there is no place for an answer. "
+            "Set another tokenizer.chat_template, or name the model without @chat"
         )
     bos = "".join(tokens.tokenizer.convert_ids_to_tokens(tokens.start))
-    marked = before.removeprefix(bos).rstrip(" ")
-    text = marked.replace(OPEN, "").replace(CLOSE, "")
-    parts = re.split(f"{OPEN}(.*?){CLOSE}", marked, flags=re.DOTALL)  # frame, content, frame, ...
-    tokens.pieces[text] = [(part, i % 2 == 0) for i, part in enumerate(parts) if part]
-    return text, before[len(before.rstrip(" ")) :]
+    return before.removeprefix(bos).rstrip(" "), before[len(before.rstrip(" ")) :]
 
 
 def render(tokenizer, turns: list[tuple[str, str]], **options) -> str:
@@ -228,40 +221,26 @@ def render(tokenizer, turns: list[tuple[str, str]], **options) -> str:
     return found[0]
 
 
-def _marked(tokens, text: str) -> str:
-    """A user's text between marks if it holds a control token; blanks stay outside, where templates
-    remove them."""
-    if not tokens.control.search(text):
-        return text
-    inner = text.strip()
-    before, _, after = text.partition(inner)
-    return f"{before}{OPEN}{inner}{CLOSE}{after}"
-
-
 def prompt_ids(tokens, text: str) -> list[int]:
-    """Ids of a prompt that holds a control token's text, without the tokens that the tokenizer puts
+    """Ids of a text that holds a control token's text, without the tokens that the tokenizer puts
     around it."""
     pieces = _pieces(tokens, text)
-    last, written = pieces[-1]
-    tokens.tails[text] = tokens.control.split(last)[-1] if written else last
-    ids = [tokens.encode([piece], control=control)[0] for piece, control in pieces if piece]
+    ids = [tokens.encode([piece], control=control)[0] for piece, control in pieces]
     return list(chain.from_iterable(ids))
 
 
 def _pieces(tokens, text: str) -> list[tuple[str, bool]]:
-    """(text, whether a control token in it is one) of a prompt. It is one where the chat template
-    wrote it, and where the prompt is nothing else, or begins with the BOS token; elsewhere it is
-    text."""
-    if text in tokens.pieces:
-        return tokens.pieces[text]
+    """(text, whether a control token in it is one) of a prompt. It is one in what the chat template
+    writes around a user's text, in a BOS token before it, and where the prompt is nothing else;
+    elsewhere it is text."""
     if tokens.control.fullmatch(text):
         return [(text, True)]
-    before, after = tokens.frame  # a text may have been put into the template before
-    framed = before + after and text.startswith(before) and text.endswith(after)
-    if framed and len(text) >= len(before) + len(after):
-        content = text[len(before) : len(text) - len(after)]
-        held = tokens.control.search(content)
-        return [(before, True), (content, False), (after, True)] if held else [(text, True)]
-    bos = tokens.tokenizer.bos_token or ""
-    rest = text.removeprefix(bos)
-    return [(bos, True), (rest, False)] if rest != text else [(text, False)]
+    before, after = tokens.frame
+    begins = (before, tokens.tokenizer.bos_token or "")
+    start = next((begin for begin in begins if begin and text.startswith(begin)), "")
+    rest = text.removeprefix(start)
+    content = rest.removesuffix(after)
+    if not tokens.control.search(content):
+        return [(text, True)]
+    parts = [(start, True), (content, False), (rest[len(content) :], True)]
+    return [(part, written) for part, written in parts if part]

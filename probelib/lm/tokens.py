@@ -2,8 +2,8 @@
 
 A prompt is tokenized with the tokenizer's defaults; control tokens in it are text. What the
 tokenizer puts before a text (BOS) comes exactly once. A continuation such as " Paris" is tokenized
-alone and its ids are appended, so its tokens are the same after every prompt; where the tokenizer
-would split the joined text differently, the row is flagged ``boundary``.
+alone and its ids are appended, so its tokens are the same after every prompt, also where the
+tokenizer would split the joined text differently.
 """
 
 import math
@@ -11,8 +11,6 @@ import re
 from collections.abc import Collection, Iterable
 from functools import cached_property
 from itertools import chain
-
-import numpy as np
 
 from probelib.errors import ProbeError
 from probelib.lm.text import ANSWER, CUE, PATTERNS, no_panic, prompt_ids, turn_and_blank, user_turn
@@ -34,9 +32,6 @@ class Tokens:
         self.tokenizer, self.encoder_decoder, self.size = tokenizer, encoder_decoder, size
         self.start, self.finish = self._special_tokens()
         self.check("a", self.start)
-        # chats with control tokens in a user's text
-        self.pieces: dict[str, list[tuple[str, bool]]] = {}
-        self.tails: dict[str, str] = {}  # such prompts -> their text after the last control token
         self._known: dict[str, tuple[int, ...]] = {}  # text -> ids without special tokens
         self._continuations: dict[str, tuple[int, ...]] = {}
         self._turns: dict[str, str] = {}
@@ -94,15 +89,12 @@ class Tokens:
         return [ids[text] for text in texts]
 
     def behind(self, texts: list[str]) -> list[list[int]]:
-        """Ids of texts behind a prompt's beginning: control tokens in them are text, but for those
-        that the chat template writes at their end."""
-        ids, after = self.encode(texts), self.frame[1]
-        for n, text in enumerate(texts):
-            content = text.removesuffix(after)
-            if self.control.search(content):
-                ids[n] = self.encode([content], control=False)[0]
-                ids[n] += self.encode([after])[0] if content != text else []
-        return ids
+        """Ids of texts behind a prompt's beginning."""
+        held = self.control.search
+        return [
+            prompt_ids(self, text) if held(text) else ids
+            for text, ids in zip(texts, self.encode(texts), strict=True)
+        ]
 
     def without_bos(self, text: str) -> str:
         """A text without the tokens that the tokenizer puts before it anyway."""
@@ -160,30 +152,6 @@ class Tokens:
     @cached_property
     def _letter(self) -> str:
         return self.decode(self._ids("a"))
-
-    def straddling(
-        self, prompts: list[str], continuations: list[str], pairs: np.ndarray
-    ) -> np.ndarray:
-        """Whether the tokenizer splits prompt + continuation differently from the appended ids,
-        [pairs] bool; ``pairs``: [2, pairs] indices into ``prompts`` and ``continuations``. Tokens
-        of a prompt do not cross blanks, so its last word suffices."""
-        if self.encoder_decoder:
-            return np.zeros(pairs.shape[1], dtype=bool)
-        words = [self._last_word(text) for text in prompts]
-        texts = [self.said(text) for text in continuations]
-        asked = [(words[p], texts[c]) for p, c in pairs.T.tolist()]
-        distinct = list(dict.fromkeys(asked))
-        self.tokenize(words)
-        joined = self.encode(list(map("".join, distinct)), control=False) if distinct else []
-        apart = [[*self._ids(word), *self.continuation(text)] for word, text in distinct]
-        crosses = {pair: a != b for pair, a, b in zip(distinct, joined, apart, strict=True)}
-        return np.array([crosses[pair] for pair in asked], dtype=bool)
-
-    def _last_word(self, prompt: str) -> str:
-        """The text from its last blank, behind the control tokens of a chat."""
-        text = self.read(prompt)
-        text = self.tails.get(text, text)
-        return text[max(text.rfind(" "), 0) :]
 
     def tokenize(self, texts: Iterable[str]) -> None:
         """Cache the ids of texts in one tokenizer call: eight times as fast as one by one."""

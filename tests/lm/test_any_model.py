@@ -12,9 +12,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from probelib import lm
 from probelib.errors import ProbeError
-from probelib.lm.decode.generation import continue_ids
 from probelib.lm.names import display_name
-from tests.lm import families, tiny
+from tests.lm import tiny
 
 PROMPT, ANSWER = "What is the capital of France?", " Paris"
 
@@ -60,24 +59,19 @@ def test_a_model_that_is_being_trained_is_scored_without_dropout():
     assert score(model) == pytest.approx(by_hand(hf_model.eval(), model.tokenizer), abs=1e-4)
 
 
-def test_an_adapter_is_applied_to_its_base_and_recorded(folder, tmp_path):
+def test_an_adapter_is_scored_in_memory_and_refused_as_a_folder(folder, tmp_path):
     torch.manual_seed(0)
-    base = hf.AutoModelForCausalLM.from_pretrained(folder)
+    base, tokenizer = (
+        kind.from_pretrained(folder) for kind in (hf.AutoModelForCausalLM, hf.AutoTokenizer)
+    )
     how = LoraConfig(r=4, target_modules=["q_proj", "v_proj"], init_lora_weights=False)
     tuned = get_peft_model(base, how).eval()
-    tuned.peft_config["default"].base_model_name_or_path = str(folder)
-    tuned.save_pretrained(tmp_path / "lora")
-    model, tokenizer = lm.load(tmp_path / "lora"), hf.AutoTokenizer.from_pretrained(folder)
     expected = by_hand(tuned, tokenizer)
-    assert score(model) == pytest.approx(expected, abs=1e-4)
-    assert abs(score(lm.load(folder)) - expected) > 0.01
     assert score(lm.load(tuned, tokenizer)) == pytest.approx(expected, abs=1e-4)
-    assert model.identity()["adapter"] == str(tmp_path / "lora")
-    assert model.identity() != lm.load(folder).identity()
-    both = shutil.copytree(folder, tmp_path / "both")
-    for name in ("adapter_config.json", "adapter_model.safetensors"):
-        shutil.copy(tmp_path / "lora" / name, both)
-    with pytest.raises(ProbeError, match="a whole model and an adapter"):
+    assert abs(score(lm.load(folder)) - expected) > 0.01
+    both = shutil.copytree(folder, tmp_path / "both")  # transformers would apply it as well
+    tuned.save_pretrained(both)
+    with pytest.raises(ProbeError, match="holds an adapter: merge it"):
         lm.load(both)
 
 
@@ -92,7 +86,6 @@ def test_packed_weights_are_recorded_as_they_are(folder, tmp_path, bits):
     about = model.describe()
     assert (about["quantize"], about["quantized_modules"], about["packed"]) == (bits, 14, True)
     assert model.n_parameters == full.n_parameters
-    assert model.memory < 0.8 * full.memory
     quantized = ("Linear4bit", "Linear8bitLt")
     kinds = [m for m in model.hf_model.modules() if type(m).__name__ in quantized]
     assert not any(m.support_avx512bf16_for_cpu for m in kinds)
@@ -107,27 +100,6 @@ def test_packed_weights_are_recorded_as_they_are(folder, tmp_path, bits):
     other = {"4bit": "8bit", "8bit": "4bit"}[bits]
     with pytest.raises(ProbeError, match=f"stored as {bits} already"):
         lm.load(tmp_path / "packed", quantize=other)
-
-
-def test_the_experts_of_a_mixture_are_packed_in_4_bits(tmp_path):
-    """By hand: plain transformers with every inner matrix rounded to 4 bits and back."""
-    from bitsandbytes import functional
-
-    config = hf.MixtralConfig(**tiny.GROUPED | SIZE, num_local_experts=4)
-    folder = tiny.folder(tmp_path, config)
-    model, plain = lm.load(folder, quantize="4bit"), hf.AutoModelForCausalLM.from_pretrained(folder)
-    for name, tensor in plain.named_parameters():
-        if "experts" in name or "_proj" in name:
-            packed, state = functional.quantize_4bit(tensor.data, blocksize=64, quant_type="nf4")
-            tensor.data = functional.dequantize_4bit(packed, state)
-    assert score(model) == pytest.approx(by_hand(plain, model.tokenizer), abs=1e-4)
-    about, full = model.describe(), lm.load(folder)
-    assert (about["quantized_modules"], about["path"]) == (2 * (4 + 2), "tree")
-    assert model.memory < full.memory / 3
-    assert abs(score(full) - score(model)) > 0.01
-    # the batch changes nothing
-    together = model.logprobs(["Rome", PROMPT], [[" Oslo"], [ANSWER, " Lima"]])
-    assert together["logprob"][1] == pytest.approx(score(model), abs=1e-4)
 
 
 STORED = {"quant_method": "gptq", "group_size": 128, "bits": 4}
@@ -151,12 +123,11 @@ def test_weights_that_do_not_fit_are_an_error(folder, tmp_path, config, said):
 
 def test_two_revisions_of_one_id_have_two_names(monkeypatch, folder):
     asked = []
-    download = lambda name, revision, trust: asked.append((name, revision)) or folder
+    download = lambda name, revision: asked.append((name, revision)) or folder
     monkeypatch.setattr("probelib.lm.internals.folders.download", download)
-    made = lm.load("a/b@step1000"), lm.load("a/b", revision="step2000"), lm.load("a/b")
-    names = [model.name for model in made]
-    assert names == ["a/b@step1000", "a/b@step2000", "a/b"] == list(map(display_name, names))
-    assert asked == [("a/b", "step1000"), ("a/b", "step2000"), ("a/b", None)]
+    names = [lm.load(name).name for name in ("a/b@step1000", "a/b")]
+    assert names == ["a/b@step1000", "a/b"] == list(map(display_name, names))
+    assert asked == [("a/b", "step1000"), ("a/b", None)]
 
 
 def test_one_text_is_as_good_as_a_list(folder):
@@ -164,8 +135,6 @@ def test_one_text_is_as_good_as_a_list(folder):
     one = model.logprobs(PROMPT, ANSWER)
     assert len(one) == 1 and one["logprob"][0] == model.logprobs([PROMPT], [[ANSWER]])["logprob"][0]
     assert model.logprobs([PROMPT, "Rome"], [" Paris", " Oslo"])["prompt"].tolist() == [0, 1]
-    assert model.logprobs("Rome", ["Paris"])["note"][0] == "no blank"
-    assert model.logprobs("Rome ", ["Paris"])["note"][0] != "no blank"
 
 
 QUICK = "{% if enable_thinking is defined and not enable_thinking %}<quick>{% endif %}"
@@ -197,7 +166,6 @@ def test_a_name_asks_every_question_in_chat(folder, chatty):
     bare = {name: [text.strip() for text in texts] for name, texts in labels.items()}
     assert model.name == f"{by_hand.name}@chat" and model.identity() != by_hand.identity()
     scored = model.logprobs("Oslo?", [" Norway", " Spain"], end=True)
-    assert scored["note"].tolist() == ["", ""]
     expected = by_hand.logprobs(turn, ["Norway", "Spain"])["logprob"]
     assert scored["logprob"].tolist() == expected.tolist()
     assert model.generate("Oslo?")["text"][0] == by_hand.generate(turn)["text"][0]
@@ -212,8 +180,7 @@ def test_a_name_asks_every_question_in_chat(folder, chatty):
 
 
 def test_sentencepiece_continuations_behind_a_bracket_and_a_line_break():
-    """Metaspace puts a blank before every text: a continuation without a blank has none, and tokens
-    that differ from those of the joined text are flagged."""
+    """Metaspace puts a blank before every text: a continuation without a blank has none."""
     raw = Tokenizer(models.BPE())
     raw.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
     raw.decoder = decoders.Metaspace(prepend_scheme="always")
@@ -231,26 +198,18 @@ def test_sentencepiece_continuations_behind_a_bracket_and_a_line_break():
         row = model.logprobs(prompt, "Paris")
         expected = sum(tiny.by_hand(model.hf_model, before, ids))
         assert row["logprob"][0] == pytest.approx(expected, abs=1e-4)
-        assert row["note"][0] != "boundary"
-    assert "▁(Italy" in tokenizer.get_vocab()  # a token that begins in the prompt
-    assert model.logprobs("Rome (", "Italy")["note"][0] == "boundary"
 
 
 def test_the_reason_for_a_slower_path_is_told_and_kept(tmp_path):
-    """A hybrid of convolutions and attention: each prompt once, its state repeated."""
+    """A hybrid of convolutions and attention."""
     config = hf.Lfm2Config(**tiny.GROUPED | SIZE, layer_types=["conv", "full_attention"])
     model = lm.load(tiny.folder(tmp_path, config))
-    with pytest.warns(UserWarning, match="'repeated', slower than the tree .*tree"):
+    with pytest.warns(UserWarning, match="'plain', slower than the tree .*tree"):
         model.choose_path()
-    assert model.describe()["path"] == "repeated" and model.why.startswith("tree: ")
+    assert model.describe()["path"] == "plain" and model.why.startswith("tree: ")
     prompts, answers = [" ".join([PROMPT] * 8)], [[" Paris", " Rome", " Oslo Norway", " Lima is"]]
-    paths, cost = ("repeated", "steps", "plain", "alone"), {}
-    expected = model.logprobs(prompts * 2, answers * 2, path="alone")["logprob"].tolist()
-    for path in paths:
-        rows = model.logprobs(prompts * 2, answers * 2, path=path)
-        assert rows["logprob"].tolist() == pytest.approx(expected, abs=1e-4)
-        cost[path] = rows.attrs["cost"]["forwarded_tokens"]
-    assert cost["repeated"] < cost["plain"] / 3
+    ask = lambda path: model.logprobs(prompts * 2, answers * 2, path=path)["logprob"].tolist()
+    assert ask("plain") == pytest.approx(ask("alone"), abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -268,20 +227,3 @@ def test_left_padding_changes_no_text_off_the_tree(tmp_path, config):
         alone = model.generate(prompt, max_new_tokens=5)
         assert alone["text"][0] == together["text"][n]
         assert alone["logprob"][0] == pytest.approx(together["logprob"][n], abs=1e-4)
-
-
-@pytest.mark.filterwarnings("ignore:.*is scored on the path")
-@pytest.mark.parametrize(("family", "path"), [("zamba2", "plain"), ("nemotron_h", "repeated")])
-def test_a_cache_that_changes_numbers_is_not_used(tmp_path, family, path):
-    """Cached steps of these differ from their whole forwards by thousandths of a nat."""
-    hf_model = families.build(*families.kinds()["causal", family], len(tiny.tokenizer()))
-    hf_model.save_pretrained(tmp_path)
-    tiny.tokenizer().save_pretrained(tmp_path)
-    model = lm.load(tmp_path)
-    ((tokens, scores),) = continue_ids(model, model.tokens.prompts([PROMPT]), 6)[0][0]
-    assert model.path == path
-    before = model.tokens.prompts([PROMPT])[0]
-    cost = model.generate(PROMPT, max_new_tokens=6).attrs["cost"]
-    # the whole text at each step
-    assert cost["forwarded_tokens"] == sum(len(before) + n for n in range(len(tokens)))
-    assert scores == pytest.approx(tiny.by_hand(hf_model, before, tokens), abs=1e-4)

@@ -5,16 +5,14 @@ import time
 from collections.abc import Collection
 from itertools import groupby
 
-import numpy as np
 import pandas as pd
 import torch
 
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.decode.shared_cache import run_searches
-from probelib.lm.internals.forwards import text_ids
+from probelib.lm.internals.forwards import retry_on_oom
 from probelib.lm.internals.masked import needs_generator
 from probelib.lm.plain import pad_right
-from probelib.lm.selfcheck import TOLERANCE, score_by
 from probelib.lm.tokens import check_length
 
 COLUMNS = ["prompt", "rank", "text", "n_tokens", "logprob", "finished"]
@@ -43,11 +41,9 @@ def generate(
     """
     prompts = texts_of("prompts", [prompts] if isinstance(prompts, str) else prompts)
     needs_generator(model, "generating text")
-    if min(max_new_tokens, beams, returned) < 1:
+    if min(max_new_tokens, returned) < 1 or returned > beams:
         given = f"max_new_tokens={max_new_tokens}, beams={beams}, returned={returned}"
-        raise ProbeError(f"{given}: each must be 1 or more")
-    if returned > beams:
-        raise ProbeError(f"returned={returned} exceeds beams={beams}: at most one text per beam")
+        raise ProbeError(f"{given}: each must be 1 or more, and returned at most beams")
     if not prompts:
         return pd.DataFrame(columns=COLUMNS)
     ids = model.tokens.prompts(prompts)
@@ -83,7 +79,7 @@ def continue_ids(
         found, cost = generate_ids(model.hf_model, ids, length, beams, model.ends, rows, budget)
         return [texts[:returned] for texts in found], cost
 
-    return model.retry_on_oom(decode)
+    return retry_on_oom(model, decode)
 
 
 def generate_ids(
@@ -147,7 +143,6 @@ def _by_transformers(
     # prompts of decoders are equally long: padding on the left would change texts (RWKV)
     order = sorted(range(len(ids)), key=lambda p: (len(ids[p]), p))
     texts: dict[int, list] = {}
-    cached = model.encoder_decoder or _may_cache(model)
     options: dict = {
         "max_new_tokens": length,
         "num_beams": beams,
@@ -156,7 +151,7 @@ def _by_transformers(
         "eos_token_id": sorted(model.ends) or None,
         "return_dict_in_generate": True,
         "output_scores": True,
-        "use_cache": cached,
+        "use_cache": model.encoder_decoder,  # off the tree a cache may change scores (Zamba 2)
     } | ({"length_penalty": 0.0} if beams > 1 else {})
     for _, same in groupby(order, lambda p: 0 if model.encoder_decoder else len(ids[p])):
         alike = list(same)
@@ -172,18 +167,6 @@ def _by_transformers(
                 texts.setdefault(batch[row // returned], []).append((tokens[:stop], values[:stop]))
     sizes = [(len(ids[p]), len(tokens)) for p, own in texts.items() for tokens, _ in own]
     forwarded = sum(map(len, ids)) * beams + sum(new for _, new in sizes) * beams // returned
-    if not cached:  # each step forwards the prompt and all earlier steps again
+    if not model.encoder_decoder:  # each step forwards the prompt and all earlier steps again
         forwarded = sum(n * new + new * (new - 1) // 2 for n, new in sizes) * beams // returned
     return [texts[p] for p in range(len(ids))], {"forwarded_tokens": forwarded}
-
-
-def _may_cache(model) -> bool:
-    """Whether cached steps score as whole forwards do, measured once (not: Zamba 2, Nemotron-H)."""
-    if model.choose_path() not in ("repeated", "steps"):
-        return False
-    if model.caches is None:
-        ids = text_ids(model.hf_model.config)[:14].tolist()
-        score = lambda path: score_by(model, path, [ids[:7]], [(0, ids[7:])], model.budget)[0][0]
-        moved = np.abs(score("steps") - score("alone")).max()
-        model.caches = bool(moved <= TOLERANCE[model.hf_model.dtype])
-    return model.caches

@@ -24,6 +24,7 @@ import pandas as pd
 
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.decode.shared_cache import run_searches
+from probelib.lm.internals.forwards import retry_on_oom
 from probelib.lm.internals.masked import needs_generator
 from probelib.lm.scoring import tree_tokens
 from probelib.lm.tokens import check_length
@@ -150,7 +151,7 @@ def top_continuations(
         start = lambda *end: (_beam if beam else _best_first)(labels, n, *end)
         rows, new = (64, n * labels.length) if beam else (1, 0)
         run = lambda budget: run_searches(model.hf_model, ids, start, read, rows, new, budget)
-        found, alone, cost = model.retry_on_oom(run)
+        found, alone, cost = retry_on_oom(model, run)
     frame = _exact(model, prompts, labels, [sorted(candidates) for candidates in found], n)
     frame["forwarded_tokens"] = np.add(alone, frame.attrs["each"])[frame["prompt"]]
     cost = {key: value + frame.attrs["cost"][key] for key, value in cost.items()}

@@ -2,7 +2,6 @@
 tokens per row when memory runs out; and the measurements that tell one model from another."""
 
 import hashlib
-import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +11,6 @@ import numpy as np
 import torch
 
 from probelib.errors import ProbeError
-from probelib.lm.internals.memory import NO_MEMORY
 
 # A packed row changes attention, masks and biases in modules and in global tables of transformers:
 # one thread at a time.
@@ -78,7 +76,7 @@ def exact_layers(model, hf_model) -> list[tuple]:
         if isinstance(module, Linear4bit | Linear8bitLt):
             changed.append((module, kernel, getattr(module, kernel, True)))
             setattr(module, kernel, False)
-        if isinstance(module, Linear8bitLt) and "llm_int8_threshold" not in model.quantization:
+        if isinstance(module, Linear8bitLt):
             changed.append((module.state, "threshold", module.state.threshold))
             module.state.threshold = 0.0
     return changed
@@ -86,8 +84,7 @@ def exact_layers(model, hf_model) -> list[tuple]:
 
 def retry_on_oom(model, work: Callable[[int], Any]):
     """Run ``work(budget)``. On CUDA out-of-memory, halve the token budget and retry; keep the
-    reduced budget. Raise ProbeError if one token per row is too much, or if the computer's own
-    memory is used up."""
+    reduced budget. Raise ProbeError if one token per row is too much."""
     while True:
         try:
             with forwarding(model):
@@ -98,13 +95,6 @@ def retry_on_oom(model, work: Callable[[int], Any]):
                     f"{model.name}: out of memory with one token per row; use quantize='4bit', "
                     "shorter prompts or a larger GPU"
                 ) from error
-        except (MemoryError, RuntimeError) as error:
-            if not isinstance(error, MemoryError) and not re.search(NO_MEMORY, str(error)):
-                raise
-            raise ProbeError(
-                f"{model.name}: this process gets no more memory ({error}); end other programs, "
-                "raise `ulimit -v`, or use a smaller model"
-            ) from error
         model.budget //= 2
         torch.cuda.empty_cache()
 

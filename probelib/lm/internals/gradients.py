@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 
 from probelib.errors import ProbeError
-from probelib.lm.families import FORWARD
+from probelib.lm.internals.forwards import FORWARD, retry_on_oom
 from probelib.lm.internals.masked import needs_generator
 from probelib.lm.tokens import check_length
 
@@ -46,8 +46,8 @@ def integrated_gradients(model, prompt: str, steps: int = 200, batch: int = 25) 
     integral = IntegratedGradients(lambda e: _next(model, e)[:, target])
     options = {"n_steps": steps, "return_convergence_delta": True}
     rows = lambda budget: {"internal_batch_size": model.rows(batch, budget)}
-    attribution, delta = model.retry_on_oom(
-        lambda budget: integral.attribute(embedded, start, **options, **rows(budget))
+    attribution, delta = retry_on_oom(
+        model, lambda budget: integral.attribute(embedded, start, **options, **rows(budget))
     )
     attribution = attribution[0].detach().cpu().double().numpy()  # [length, width]
     if not np.isfinite(attribution).all():

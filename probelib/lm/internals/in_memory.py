@@ -27,7 +27,7 @@ class InMemory(LM):
     tokenizer_source = "as given"
 
     def __init__(self, hf_model, tokenizer, name: str | None = None):
-        if tokenizer is None or isinstance(tokenizer, str):
+        if tokenizer is None:
             raise ProbeError("a model in memory needs its tokenizer: load(hf_model, tokenizer)")
         text.warn_of_its_file(tokenizer)
         hf_model = getattr(hf_model, "_orig_mod", hf_model)  # of torch.compile
@@ -36,11 +36,10 @@ class InMemory(LM):
                 raise ProbeError("soft prompts of peft are not applied here; use a LoRA adapter")
             hf_model = hf_model.get_base_model()  # its layers carry the adapter
         dtype = str(hf_model.dtype).removeprefix("torch.")
-        super().__init__(name or "", None, device=str(hf_model.device), dtype=dtype)
+        super().__init__(name or "", None, None, str(hf_model.device), dtype)
         self._given, self.tokenizer, self.config = hf_model, tokenizer, hf_model.config
         if stored := getattr(hf_model.config, "quantization_config", None):
-            stored = stored if isinstance(stored, dict) else stored.to_dict()
-            self.quantize, self.quantization = packed_as(stored)
+            self.quantize = packed_as(stored if isinstance(stored, dict) else stored.to_dict())
         self._measured: dict = {}  # the last identity
         if not name:  # two models of one origin are told apart: an adapter on and off
             origin = Path(getattr(hf_model, "name_or_path", "") or type(hf_model).__name__)
@@ -55,14 +54,13 @@ class InMemory(LM):
             "reads": text.digest(self.tokenizer),
             "probe": self.probe,
             "quantize": self.quantize,
-            "quantization": self.quantization,
             "dtype": self.dtype,
             "device": self.device.type,
         }
         if self._measured not in ({}, found):  # what was made for the earlier model
             for name in {"tokens", "tries", "ends"} & vars(self).keys():
                 del vars(self)[name]
-            self.path = self.caches = None
+            self.path = None
         self._measured = found
         return {"model": self.name} | found
 
@@ -121,7 +119,3 @@ class InMemory(LM):
             for name, p in self._given.named_parameters()
             if not any(word in name for word in EMBEDDINGS)
         )
-
-    @cached_property
-    def memory(self) -> int:  # type: ignore[override]
-        return sum(p.nbytes for p in self._given.parameters())

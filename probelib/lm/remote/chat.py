@@ -59,17 +59,17 @@ class ChatModel:
         body: dict = {"model": self.name, "temperature": 0, "max_tokens": max_tokens}
         body["messages"] = [{"role": role, "content": content} for role, content in turns]
         answer = fetch_json(self.url, "chat/completions", body)
-        failed = f"{self.url}: no response from the model {self.name!r}"
         try:
             text, named = answer["choices"][0]["message"]["content"], answer.get("model")
-        except (LookupError, TypeError, AttributeError) as error:
-            raise ProbeError(f"{failed} in {str(answer)[:200]!r}") from error
-        before = (self.answered_as or [named])[0]
-        if named != before:
+        except (LookupError, TypeError, AttributeError):
+            text = named = None
+        if not isinstance(text, str):  # thoughts may have used all tokens up
+            raise ProbeError(
+                f"{self.url}: {self.name!r} returns no text (max_tokens={max_tokens}): "
+                f"{str(answer)[:200]!r}"
+            )
+        if named != (self.answered_as or [named])[0]:
+            before = self.answered_as[0]
             raise ProbeError(f"{self.url} answers as {named!r} now, and as {before!r} before")
         self.answered_as[:] = [named]
-        if not isinstance(text, str):
-            what = f"{text!r} instead of a text (max_tokens={max_tokens})"
-            hint = "Limit the reasoning of a model that uses them all before it responds"
-            raise ProbeError(f"{failed}: {what}. {hint}")
         return text

@@ -51,14 +51,14 @@ class Served(Model):
 
     encoder_decoder, quantize, dtype = False, None, "as served"
     device = SimpleNamespace(type="server")
-    memory = quantized_modules = math.nan  # unknown
+    quantized_modules = math.nan  # unknown
 
     def __init__(self, name: str, address: str):
         self.url, _, self.model_name = address.partition("#")
         self.name, self._lock = name, threading.Lock()
         self._checked: dict = {}  # what the check measured
         self._sentinels: tuple = ()  # sequences of the check, and their scores
-        self._answered_as = None  # the model that the first response names
+        self._answered_as: dict = {}  # the model that the first response names
 
     def _unsupported(self, *_, **__):
         what = "a server returns log-probabilities and greedy text, no hidden states, gradients"
@@ -106,7 +106,7 @@ class Served(Model):
 
     @property
     def n_parameters(self) -> float:
-        """All parameters, by the local files, the config or the name; NaN if none of them tells."""
+        """All parameters, by the local files or the name; NaN if neither tells."""
         return parameters(self.model_name) or math.nan
 
     @cached_property
@@ -172,30 +172,28 @@ class Served(Model):
 
     def _complete(self, sequences: list, batch: int = BATCH, **options) -> list[dict]:
         """The server's choice for every sequence."""
+
+        def ask(some: list) -> list[dict]:
+            asked = {"model": self.model_name, "prompt": some} | options
+            response = fetch_json(self.url, "completions", asked)
+            try:
+                choices = sorted(response["choices"], key=lambda choice: choice["index"])
+                numbers = [choice["index"] for choice in choices]
+                counted = (response.get("usage") or {}).get("prompt_tokens")
+            except (LookupError, TypeError, AttributeError):
+                self._fault(f"it responds without choices: {str(response)[:200]!r}")
+            named = response.get("model")
+            if named != self._answered_as.setdefault("model", named):
+                self._fault(f"it answers as {named!r} now, and answered as {self._answered_as}")
+            if options.get("echo") and counted not in (None, sum(map(len, some))):
+                self._fault(f"it counts {counted} prompt tokens: it adds, drops or re-tokenizes")
+            if numbers != list(range(len(some))):
+                self._fault(f"it returns choices {numbers} for {len(some)} prompts")
+            return choices
+
         batches = [sequences[i : i + batch] for i in range(0, len(sequences), batch)]
         with ThreadPoolExecutor(IN_FLIGHT) as pool:
-            answers = list(pool.map(lambda some: self._complete_batch(some, options), batches))
-        return [choice for choices in answers for choice in choices]
-
-    def _complete_batch(self, batch: list[list[int]], options: dict) -> list[dict]:
-        asked = {"model": self.model_name, "prompt": batch} | options
-        response = fetch_json(self.url, "completions", asked)
-        try:
-            choices = sorted(response["choices"], key=lambda choice: choice["index"])
-            counted = (response.get("usage") or {}).get("prompt_tokens")
-            named = response.get("model")
-        except (LookupError, TypeError, AttributeError):
-            self._fault(f"it responds without choices: {str(response)[:200]!r}")
-        before = self._answered_as = self._answered_as or named
-        if named != before:
-            self._fault(f"it answers as {named!r} now, and answered as {before!r} before")
-        numbers, sent = [choice["index"] for choice in choices], sum(map(len, batch))
-        if numbers != list(range(len(batch))):
-            self._fault(f"it returns choices {numbers} for {len(batch)} prompts")
-        if options.get("echo") and counted not in (None, sent):
-            what = f"it counts {counted} prompt tokens, not {sent}"
-            self._fault(f"{what}: it adds, drops or re-tokenizes")
-        return choices
+            return [choice for choices in pool.map(ask, batches) for choice in choices]
 
     def _columns(self, choice: dict) -> tuple[list[str], list, list]:
         """tokens, token_logprobs and top_logprobs of a choice, of equal length."""
@@ -211,14 +209,11 @@ class Served(Model):
 
     def _read(self, choice: dict, ids: list[int]) -> Scored:
         """The scores of one choice, compared with the ids that were sent."""
-        (tokens, values, tops), n, best = self._columns(choice), len(ids), [-1]
-        if not n <= len(tokens) <= n + 1:
-            what = f"it returns {len(tokens)} log-probabilities for {n} tokens"
-            self._fault(f"{what}: it ignores echo, truncates, adds a BOS, or mixes answers")
-        for place, (own, sent) in enumerate(zip(map(self.id, tokens), ids, strict=False)):
-            if own != sent:
-                what = f"it read token {own} instead of {sent} (position {place} of {n})"
-                self._fault(f"{what}: it re-tokenizes, adds a BOS, or changes the order")
+        (tokens, values, tops), best = self._columns(choice), [-1]
+        read = [*map(self.id, tokens)]
+        if read[: len(ids)] != ids or len(read) > len(ids) + 1:
+            what = f"it read {read[:20]}, not {ids[:20]}"
+            self._fault(f"{what}: it ignores echo, truncates, re-tokenizes, adds a BOS or mixes")
         if values[0] is not None and values[0] == values[0]:  # null or NaN is right
             self._fault(f"the first token has a log-probability ({values[0]}): shifted, or a BOS")
         for value, top, token in zip(values[1:], tops[1:], [*ids[1:], -1], strict=False):
@@ -229,7 +224,7 @@ class Served(Model):
             if value > top[most] + 1e-3:
                 self._fault("a token is more probable than the most probable one: they are shifted")
             best.append(token if token >= 0 and value >= top[most] else self.id(most))
-        return np.minimum([math.nan, *values[1:n], math.nan], 0.0)[: len(best)], best
+        return np.minimum([math.nan, *values[1 : len(ids)], math.nan], 0.0)[: len(best)], best
 
     # The check
 

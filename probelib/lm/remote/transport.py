@@ -70,7 +70,7 @@ def fetch_json(url: str, path: str, body: dict | None = None):
             answer = json.loads(content) if status == 200 else None
             break
         except (RequestException, HTTPError, OSError, ValueError, RecursionError) as error:
-            # cut off, or another server's page; what is no answer at all is not waited for
+            # cut off, or another server's page; no answer at all is not waited for
             if not left or not isinstance(error, HTTPError | ValueError):
                 hint = "Is the server running, and does the address end in /v1?"
                 raise ProbeError(f"{failed} ({short(error)}). {hint}") from error
