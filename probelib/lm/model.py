@@ -5,11 +5,12 @@ import json
 import math
 import re
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from probelib.errors import ProbeError
 from probelib.lm import text
-from probelib.lm.internals.folders import digest_files, file_states, in_cache
+from probelib.lm.internals.folders import commit_of, digest_files, file_states
 from probelib.lm.internals.memory import EMBEDDINGS, count_parameters
 from probelib.lm.internals.weights import context_length, is_masked, load_weights
 from probelib.lm.names import format_of
@@ -115,11 +116,14 @@ class LM(Model):
     why = ""
     tokenizer_source = ""  # what gives the tokenizer's ids: "its class", "tokenizer.json", ...
 
-    def __init__(self, name: str, folder: Any, quantize: str | None, device: str, dtype: str):
-        """Arguments as in ``load``."""
-        self.name, self.folder, self.quantize = name, folder, quantize
-        self._device, self._dtype = device, dtype
-        self._states = file_states(folder) if folder else []  # before anything is read
+    def __init__(
+        self, name: str, folder: Any, adapter: Path | None, quantize: str | None, *where: str
+    ):
+        """``adapter``: the folder of a LoRA; ``where``: device, dtype; the rest as in ``load``."""
+        self.name, self.folder, self.adapter, self.quantize = name, folder, adapter, quantize
+        self._device, self._dtype = where
+        self._folders = [each for each in (folder, adapter) if each]
+        self._states = file_states(self._folders)  # before anything is read
 
     def choose_path(self) -> str:
         """Return the path that scores the model; it is checked at first use."""
@@ -128,8 +132,6 @@ class LM(Model):
 
             self.path, self.why = choose(self)
         return self.path
-
-    # Identity
 
     def identity(self) -> dict:
         """Everything that changes a number, without loading the weights. Raise ProbeError if files,
@@ -147,11 +149,10 @@ class LM(Model):
 
     def _identity(self) -> dict:
         self._check_files()
-        return {
+        return ({"adapter": str(self.adapter)} if self.adapter else {}) | {
             "model": self.name,
             "files": self._digest,
-            # a snapshot's folder is named by its commit
-            "revision": self.folder.name if in_cache(self.folder) else None,
+            "revision": commit_of(self.folder),
             "quantize": self.quantize,
             "dtype": self.dtype,
             "device": self.device.type,
@@ -159,10 +160,10 @@ class LM(Model):
 
     @cached_property
     def _digest(self) -> str:
-        return digest_files(self.folder)
+        return digest_files(self._folders)
 
     def _check_files(self) -> None:
-        if file_states(self.folder) != self._states:
+        if file_states(self._folders) != self._states:
             raise ProbeError(
                 f"{self.name}: files in {self.folder} were changed since it was loaded: its scores "
                 "would be stored as those of the other files. Load it again, or score a copy"
@@ -220,8 +221,6 @@ class LM(Model):
 
     def __repr__(self) -> str:
         return f"LM({self.name}, {self.quantize or self.dtype}, {self.device})"
-
-    # Configuration and tokenizer
 
     @cached_property
     def device(self):
@@ -285,7 +284,9 @@ class LM(Model):
     @cached_property
     def tokenizer(self):
         """The tokenizer, held against its own file; see ``text.read_tokenizer``."""
-        tokenizer, self.tokenizer_source = text.read_tokenizer(self.folder, self.config)
+        own = self.adapter and (self.adapter / "tokenizer_config.json").exists()
+        folder: Any = self.adapter if own else self.folder
+        tokenizer, self.tokenizer_source = text.read_tokenizer(folder, self.config)
         self._reads = text.digest(tokenizer)
         return tokenizer
 
@@ -299,10 +300,8 @@ class LM(Model):
 
     def _generation_ends(self):
         file = self.folder / "generation_config.json"
-        if not file.exists():
-            return None
         try:
-            return json.loads(file.read_bytes()).get("eos_token_id")
+            return json.loads(file.read_bytes()).get("eos_token_id") if file.exists() else None
         except (ValueError, AttributeError) as error:
             raise ProbeError(f"{file} cannot be read: {error}") from error
 
@@ -315,8 +314,6 @@ class LM(Model):
     def n_parameters(self) -> int:
         """Parameters without the embeddings (of a quantized model: before packing)."""
         return count_parameters(self.folder, without=EMBEDDINGS)
-
-    # Weights
 
     @cached_property
     def hf_model(self):

@@ -1,7 +1,7 @@
 """Which models are shipped, display names of models, and which models go together by their names.
 
 input                                              display name
-an organism or a Hugging Face id                   the same
+an organism or a Hugging Face id (see ``ID``)      the same
 a folder "/data/run-7/checkpoint-1000"             its last two parts: "run-7/checkpoint-1000"
 a folder of Hugging Face's cache                   the id: "EleutherAI/pythia-160m"
 "http://localhost:8000/v1#owner/name"              "owner/name at localhost:8000"
@@ -26,6 +26,8 @@ CHECKPOINTS = PACKAGE / "organisms" / "checkpoints"
 PATHS = (".", "/", "~")  # prefixes of paths that cannot be model names
 SERVERS = ("http://", "https://")
 FORMATS = ("cue", "shots", "chat")  # how prompts are put, see ``text.PATTERNS``
+# owner/name[@revision][/subfolder]; a revision has no slash, but for refs/pr/1
+ID = re.compile(r"([^/@]+/[^/@]+)(?:@(refs/[^/]+/[^/]+|[^/]+))?((?:/[^/@]+)*)")
 # after a name: a format, a quantization, a precision
 VARIANT = re.compile(f"(@({'|'.join(FORMATS)}|8bit|4bit|float32|bfloat16|float16))+$")
 _sources: dict[str, str] = {}  # display name -> what it stands for in this process
@@ -168,11 +170,7 @@ def is_folder(name: str) -> bool:
 
 
 def is_id(name: str) -> bool:
-    """Whether a name could be a Hugging Face id, owner/name.
-
-    >>> is_id("EleutherAI/pythia-160m"), is_id("models/run-7/checkpoint-10")
-    (True, False)
-    """
+    """Whether a name could be a Hugging Face id: owner/name[@revision][/subfolder]."""
     from huggingface_hub.errors import HFValidationError
     from huggingface_hub.utils import validate_repo_id
 
@@ -180,19 +178,18 @@ def is_id(name: str) -> bool:
         validate_repo_id(split_revision(name)[0])
     except HFValidationError:
         return False
-    return "/" in name
+    return ID.fullmatch(split_variant(name)[0]) is not None
 
 
-def split_revision(name: str) -> tuple[str, str | None]:
-    """A Hugging Face id and its revision.
+def split_revision(name: str) -> tuple[str, str | None, str]:
+    """A Hugging Face id, its revision, and the folder in its repository.
 
-    >>> split_revision("EleutherAI/pythia-160m@step1000"), split_revision("EleutherAI/pythia-160m")
-    (('EleutherAI/pythia-160m', 'step1000'), ('EleutherAI/pythia-160m', None))
+    >>> split_revision("EleutherAI/pythia-160m@step1000"), split_revision("a/b@refs/pr/1/fp16")
+    (('EleutherAI/pythia-160m', 'step1000', ''), ('a/b', 'refs/pr/1', 'fp16'))
     """
     name, _ = split_variant(name)
-    source, _, revision = name.partition("@")
-    local = not revision or "://" in revision or is_folder(name)
-    return (name, None) if local else (source, revision)
+    found = None if is_folder(name) else ID.fullmatch(name)
+    return (found[1], found[2], found[3].strip("/")) if found else (name, None, "")
 
 
 def split_variant(name: str) -> tuple[str, str]:

@@ -18,11 +18,12 @@ from probelib.lm.internals.encdec import score_encdec
 from probelib.lm.internals.forwards import FORWARD, retry_on_oom, text_ids
 from probelib.lm.internals.masked import score_masked
 from probelib.lm.internals.memory import free_bytes
+from probelib.lm.internals.repeated import score_repeated
 from probelib.lm.plain import score_plain
 from probelib.lm.tree import score_tree
 
 # fastest first; "alone" is "plain" one sequence at a time
-PATHS = ("tree", "plain", "alone")
+PATHS = ("tree", "repeated", "plain", "alone")
 # Nats per token. Half precision differs from itself by as much under another attention kernel. With
 # 8 bits, rounding a sum differently moves some activations to the next of 256 steps (fewer than 1
 # token in 50, up to 0.07 nats observed).
@@ -44,12 +45,17 @@ def choose(model) -> tuple[str, str]:
         return "pseudo", ""
     with FORWARD:
         failed = failures(model)
-    path = next(path for path in PATHS if path not in failed)
+    path = next(path for path in _paths(model) if path not in failed)
     why = "; ".join(f"{faster}: {reason}" for faster, reason in failed.items())
     if why:
         said = f"{model.name} is scored on the path {path!r}, slower than the tree ({why})"
         warnings.warn(said, stacklevel=4)
     return path, why
+
+
+def _paths(model) -> tuple[str, ...]:
+    """An encoder-decoder reads each prompt once on all paths."""
+    return tuple(p for p in PATHS if p != "repeated" or not model.encoder_decoder)
 
 
 def score_by(model, path: str, contexts, branches, budget: int) -> tuple[list, list, dict]:
@@ -60,6 +66,8 @@ def score_by(model, path: str, contexts, branches, budget: int) -> tuple[list, l
     if model.encoder_decoder:
         trees = None if path == "tree" else rows
         return score_encdec(model.hf_model, contexts, branches, 2 * budget, rows=trees)
+    if path == "repeated":
+        return score_repeated(model.hf_model, contexts, branches, rows)
     if path in ("plain", "alone"):
         return score_plain(model.hf_model, contexts, branches, rows)
     return score_tree(model.hf_model, contexts, branches, budget)
@@ -69,7 +77,7 @@ def failures(model) -> dict[str, str]:
     """Path -> why it does not reproduce the log-probs of single sequences, for the paths faster
     than the first that does; also with attention windows that matter in a short check."""
     failed: dict[str, str] = {}
-    for path in PATHS[:-1]:
+    for path in _paths(model)[:-1]:
         check = partial(_why_not, model, path)
         why = retry_on_oom(model, check)
         with narrow_windows(model.hf_model, SHARED // 2) as narrowed:

@@ -5,7 +5,7 @@ import pytest
 
 from tests.lm import families
 
-# the tree, a hybrid, ALiBi; masked models; encoder-decoders; text of multimodal models
+# the tree, repeated states, ALiBi; masked models; encoder-decoders; text of multimodal models
 EXACT = ["llama", "gpt2", "qwen3_moe", "lfm2", "bloom", "rwkv"]
 SOME = [(("causal", name), "exact") for name in EXACT]
 SOME += [(("causal", name), "refused") for name in ("bert", "xlnet")]

@@ -12,8 +12,9 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from probelib import lm
 from probelib.errors import ProbeError
+from probelib.lm.decode.generation import continue_ids
 from probelib.lm.names import display_name
-from tests.lm import tiny
+from tests.lm import families, tiny
 
 PROMPT, ANSWER = "What is the capital of France?", " Paris"
 
@@ -59,19 +60,24 @@ def test_a_model_that_is_being_trained_is_scored_without_dropout():
     assert score(model) == pytest.approx(by_hand(hf_model.eval(), model.tokenizer), abs=1e-4)
 
 
-def test_an_adapter_is_scored_in_memory_and_refused_as_a_folder(folder, tmp_path):
+def test_an_adapter_is_applied_to_its_base_and_recorded(folder, tmp_path):
     torch.manual_seed(0)
-    base, tokenizer = (
-        kind.from_pretrained(folder) for kind in (hf.AutoModelForCausalLM, hf.AutoTokenizer)
-    )
+    base = hf.AutoModelForCausalLM.from_pretrained(folder)
     how = LoraConfig(r=4, target_modules=["q_proj", "v_proj"], init_lora_weights=False)
     tuned = get_peft_model(base, how).eval()
+    tuned.peft_config["default"].base_model_name_or_path = str(folder)
+    tuned.save_pretrained(tmp_path / "lora")
+    model, tokenizer = lm.load(tmp_path / "lora"), hf.AutoTokenizer.from_pretrained(folder)
     expected = by_hand(tuned, tokenizer)
-    assert score(lm.load(tuned, tokenizer)) == pytest.approx(expected, abs=1e-4)
+    assert score(model) == pytest.approx(expected, abs=1e-4)
     assert abs(score(lm.load(folder)) - expected) > 0.01
-    both = shutil.copytree(folder, tmp_path / "both")  # transformers would apply it as well
-    tuned.save_pretrained(both)
-    with pytest.raises(ProbeError, match="holds an adapter: merge it"):
+    assert score(lm.load(tuned, tokenizer)) == pytest.approx(expected, abs=1e-4)
+    assert model.identity()["adapter"] == str(tmp_path / "lora")
+    assert model.identity() != lm.load(folder).identity()
+    both = shutil.copytree(folder, tmp_path / "both")
+    for name in ("adapter_config.json", "adapter_model.safetensors"):
+        shutil.copy(tmp_path / "lora" / name, both)
+    with pytest.raises(ProbeError, match="a whole model and an adapter"):
         lm.load(both)
 
 
@@ -123,11 +129,13 @@ def test_weights_that_do_not_fit_are_an_error(folder, tmp_path, config, said):
 
 def test_two_revisions_of_one_id_have_two_names(monkeypatch, folder):
     asked = []
-    download = lambda name, revision: asked.append((name, revision)) or folder
+    download = lambda *asked_for: asked.append(asked_for) or folder
     monkeypatch.setattr("probelib.lm.internals.folders.download", download)
-    names = [lm.load(name).name for name in ("a/b@step1000", "a/b")]
-    assert names == ["a/b@step1000", "a/b"] == list(map(display_name, names))
-    assert asked == [("a/b", "step1000"), ("a/b", None)]
+    given = ["a/b@step1000", "a/b", "a/b/fp16", "a/b@refs/pr/1/fp16"]
+    names = [lm.load(name).name for name in given]
+    assert names == given == list(map(display_name, names))
+    asked_for = [("step1000", ""), (None, ""), (None, "fp16"), ("refs/pr/1", "fp16")]
+    assert asked == [("a/b", *each) for each in asked_for]
 
 
 def test_one_text_is_as_good_as_a_list(folder):
@@ -201,15 +209,20 @@ def test_sentencepiece_continuations_behind_a_bracket_and_a_line_break():
 
 
 def test_the_reason_for_a_slower_path_is_told_and_kept(tmp_path):
-    """A hybrid of convolutions and attention."""
+    """A hybrid of convolutions and attention: each prompt once, its state repeated."""
     config = hf.Lfm2Config(**tiny.GROUPED | SIZE, layer_types=["conv", "full_attention"])
     model = lm.load(tiny.folder(tmp_path, config))
-    with pytest.warns(UserWarning, match="'plain', slower than the tree .*tree"):
+    with pytest.warns(UserWarning, match="'repeated', slower than the tree .*tree"):
         model.choose_path()
-    assert model.describe()["path"] == "plain" and model.why.startswith("tree: ")
+    assert model.describe()["path"] == "repeated" and model.why.startswith("tree: ")
     prompts, answers = [" ".join([PROMPT] * 8)], [[" Paris", " Rome", " Oslo Norway", " Lima is"]]
-    ask = lambda path: model.logprobs(prompts * 2, answers * 2, path=path)["logprob"].tolist()
-    assert ask("plain") == pytest.approx(ask("alone"), abs=1e-4)
+    paths, cost = ("repeated", "plain", "alone"), {}
+    expected = model.logprobs(prompts * 2, answers * 2, path="alone")["logprob"].tolist()
+    for path in paths:
+        rows = model.logprobs(prompts * 2, answers * 2, path=path)
+        assert rows["logprob"].tolist() == pytest.approx(expected, abs=1e-4)
+        cost[path] = rows.attrs["cost"]["forwarded_tokens"]
+    assert cost["repeated"] < cost["plain"] / 3
 
 
 @pytest.mark.parametrize(
@@ -227,3 +240,20 @@ def test_left_padding_changes_no_text_off_the_tree(tmp_path, config):
         alone = model.generate(prompt, max_new_tokens=5)
         assert alone["text"][0] == together["text"][n]
         assert alone["logprob"][0] == pytest.approx(together["logprob"][n], abs=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:.*is scored on the path")
+@pytest.mark.parametrize(("family", "path"), [("zamba2", "plain"), ("nemotron_h", "plain")])
+def test_a_cache_that_changes_numbers_is_not_used(tmp_path, family, path):
+    """Cached steps of these differ from their whole forwards by thousandths of a nat."""
+    hf_model = families.build(*families.kinds()["causal", family], len(tiny.tokenizer()))
+    hf_model.save_pretrained(tmp_path)
+    tiny.tokenizer().save_pretrained(tmp_path)
+    model = lm.load(tmp_path)
+    ((tokens, scores),) = continue_ids(model, model.tokens.prompts([PROMPT]), 6)[0][0]
+    assert model.path == path
+    before = model.tokens.prompts([PROMPT])[0]
+    cost = model.generate(PROMPT, max_new_tokens=6).attrs["cost"]
+    # the whole text at each step
+    assert cost["forwarded_tokens"] == sum(len(before) + n for n in range(len(tokens)))
+    assert scores == pytest.approx(tiny.by_hand(hf_model, before, tokens), abs=1e-4)

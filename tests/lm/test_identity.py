@@ -15,6 +15,7 @@ from tokenizers import normalizers, processors
 from probelib import ProbeError, lm, store
 from probelib.lm import version
 from probelib.lm.names import CHECKPOINTS
+from tests.lm import tiny
 
 LLAMA = CHECKPOINTS / "atlas-llama-0.6m"
 PROMPTS = pd.DataFrame(
@@ -302,3 +303,29 @@ def test_a_tensor_in_two_shards_or_beside_the_index_is_an_error(tmp_path):
     (folder / "old.safetensors").symlink_to("/nowhere")  # nothing loads it
     save()
     lm.load(folder).identity()
+
+
+def test_the_base_of_an_adapter_stands_beside_it(tmp_path, monkeypatch):
+    tiny_llama = hf.LlamaConfig(**tiny.WIDE | {"vocab_size": len(tiny.tokenizer())})
+    right = tiny.folder(tmp_path / "exp" / "base", tiny_llama)
+    wrong = shutil.copytree(right, tmp_path / "elsewhere" / "base")
+    weights = load_file(wrong / "model.safetensors")
+    doubled = {name: value * 2 for name, value in weights.items()}
+    save_file(doubled, wrong / "model.safetensors", {"format": "pt"})
+    base = hf.AutoModelForCausalLM.from_pretrained(right)
+    tuned = peft.get_peft_model(base, peft.LoraConfig(r=2, target_modules=["q_proj"]))
+    tuned.save_pretrained(tmp_path / "exp" / "adapter")
+    file = tmp_path / "exp" / "adapter" / "adapter_config.json"
+    told = json.loads(file.read_text())
+    point = lambda base: file.write_text(json.dumps(told | {"base_model_name_or_path": base}))
+    for name in ("base", "../base"):
+        point(name)
+        for place in ("exp", "elsewhere", "."):
+            monkeypatch.chdir(tmp_path / place)
+            assert lm.load(tmp_path / "exp" / "adapter").folder.resolve() == right.resolve()
+    shutil.move(tmp_path / "exp" / "base", tmp_path / "exp" / "moved")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    for name in ("base", "../base"):
+        point(name)
+        with pytest.raises(ProbeError, match="neither beside the adapter nor a Hugging Face id"):
+            lm.load(tmp_path / "exp" / "adapter")

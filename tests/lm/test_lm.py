@@ -167,7 +167,7 @@ def test_an_unknown_architecture_that_ignores_masks_takes_the_plain_path(folder)
     one.hf_model.forward = lambda *args, **kwargs: (
         forward(*args, **kwargs) if "logits_to_keep" not in kwargs else 1 / 0
     )
-    assert one.logprobs([PROMPT], [[" Paris"]]).attrs["cost"]["path"] == "plain"
+    assert one.logprobs([PROMPT], [[" Paris"]]).attrs["cost"]["path"] == "repeated"
 
 
 def test_eight_bits_take_the_tree_although_a_step_tips_over():

@@ -121,7 +121,7 @@ def test_families_that_count_places_themselves_leave_the_tree(family):
     prompt = "The capital of Peru is not the capital of France or of Spain, it is"
     answers = [" Lima", " Lima and Paris", " Nice"]
     found = model.logprobs(prompt, answers)["logprob"].tolist()
-    assert model.path == "plain" and model.why.startswith("tree: ")
+    assert model.path in ("repeated", "plain") and model.why.startswith("tree: ")
     ids = model.tokens.prompts([prompt])[0]
     for answer, score in zip(answers, found, strict=True):
         rest = list(model.tokens.continuation(answer))

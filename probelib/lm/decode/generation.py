@@ -143,6 +143,8 @@ def _by_transformers(
     # prompts of decoders are equally long: padding on the left would change texts (RWKV)
     order = sorted(range(len(ids)), key=lambda p: (len(ids[p]), p))
     texts: dict[int, list] = {}
+    # on other paths a cache may change scores (Zamba 2)
+    cached = model.encoder_decoder or model.choose_path() == "repeated"
     options: dict = {
         "max_new_tokens": length,
         "num_beams": beams,
@@ -151,7 +153,7 @@ def _by_transformers(
         "eos_token_id": sorted(model.ends) or None,
         "return_dict_in_generate": True,
         "output_scores": True,
-        "use_cache": model.encoder_decoder,  # off the tree a cache may change scores (Zamba 2)
+        "use_cache": cached,
     } | ({"length_penalty": 0.0} if beams > 1 else {})
     for _, same in groupby(order, lambda p: 0 if model.encoder_decoder else len(ids[p])):
         alike = list(same)
@@ -167,6 +169,6 @@ def _by_transformers(
                 texts.setdefault(batch[row // returned], []).append((tokens[:stop], values[:stop]))
     sizes = [(len(ids[p]), len(tokens)) for p, own in texts.items() for tokens, _ in own]
     forwarded = sum(map(len, ids)) * beams + sum(new for _, new in sizes) * beams // returned
-    if not model.encoder_decoder:  # each step forwards the prompt and all earlier steps again
+    if not cached:  # each step forwards the prompt and all earlier steps again
         forwarded = sum(n * new + new * (new - 1) // 2 for n, new in sizes) * beams // returned
     return [texts[p] for p in range(len(ids))], {"forwarded_tokens": forwarded}

@@ -1,5 +1,5 @@
-"""Where the files of a model are (an organism, a folder, a GGUF file, Hugging Face's cache), and
-whether they are whole."""
+"""Where the files of a model are (an organism, a folder, a GGUF file, Hugging Face's cache; of an
+adapter: its base), and whether they are whole."""
 
 import hashlib
 import json
@@ -47,14 +47,49 @@ def model_folder(name: str) -> Path:
     return download(*split_revision(name))
 
 
-def download(name: str, revision: str | None) -> Path:
-    """The folder of a Hugging Face id, in the cache."""
+def base_of(folder: Path) -> tuple[Path, Path | None]:
+    """(folder of a model, None); of a LoRA adapter's folder: (folder of its base, the adapter's).
+    Raise ProbeError if the adapter is pickled or damaged, or its base not to be found."""
+    file = folder / "adapter_config.json"
+    if not file.is_file():
+        return folder, None
+    if (folder / "config.json").exists() and weight_files(folder):
+        raise ProbeError(
+            f"{folder} holds a whole model and an adapter, which transformers would apply as well. "
+            "Move one of them to a folder of its own"
+        )
+    read_header(folder / "adapter_model.safetensors")
+    try:
+        saved = json.loads(file.read_text(encoding="utf-8"))
+        base, revision = str(saved["base_model_name_or_path"]), saved.get("revision")
+    except (ValueError, KeyError, TypeError) as error:
+        raise ProbeError(f"{file} cannot be read: {error}") from error
+    if base in organisms():
+        return model_folder(base), folder
+    # never beside the process: that would depend on where it was started
+    where = folder.absolute()
+    for place in (Path(base).expanduser(), where / base, where.parent / base):
+        if place.is_absolute() and place.is_dir():
+            return place, folder
+    if base.startswith(PATHS) or not is_id(base):
+        raise ProbeError(
+            f"{file} names the base model {base!r}, which is neither beside the adapter nor a "
+            "Hugging Face id: write its absolute path there (base_model_name_or_path)"
+        )
+    name, given, inside = split_revision(base)
+    return download(name, revision or given, inside), folder
+
+
+def download(name: str, revision: str | None, inside: str = "") -> Path:
+    """The folder of a Hugging Face id in the cache; ``inside``: a folder of its repository."""
     from huggingface_hub import snapshot_download
 
-    rules: dict = {"allow_patterns": [f"*{kind}" for kind in FILES]}
-    rules["ignore_patterns"] = ["consolidated*", "*/*"]  # the same weights in another format
+    start = f"{inside}/" if inside else ""
+    rules: dict = {"allow_patterns": [f"{start}*{kind}" for kind in FILES]}
+    # the same weights in another format
+    rules["ignore_patterns"] = [f"{start}consolidated*", f"{start}*/*"]
     try:
-        return Path(str(snapshot_download(name, revision=revision, **rules)))
+        return Path(str(snapshot_download(name, revision=revision, **rules)), inside)
     except Exception as error:  # no network, no such model or revision, or it is gated
         raise ProbeError(
             f"{name} is not in the local Hugging Face cache and cannot be downloaded "
@@ -64,26 +99,26 @@ def download(name: str, revision: str | None) -> Path:
         ) from error
 
 
-def _model_files(folder: Path) -> list[Path]:
+def _model_files(folders: list[Path]) -> list[Path]:
     """The regular files of a model that change a number, also those of named chat templates."""
-    places = [each for each in (folder, folder / "additional_chat_templates") if each.is_dir()]
-    found = [path for place in places for path in sorted(place.iterdir())]
+    places = [each for one in folders for each in (one, one / "additional_chat_templates")]
+    found = [path for place in places if place.is_dir() for path in sorted(place.iterdir())]
     return [path for path in found if path.suffix in FILES and path.is_file()]
 
 
-def file_states(folder: Path) -> list[tuple]:
+def file_states(folders: list[Path]) -> list[tuple]:
     """Name, size and time of the files of a model: equal as long as nobody writes them."""
-    states = [(path, path.stat()) for path in _model_files(folder)]
+    states = [(path, path.stat()) for path in _model_files(folders)]
     return [(str(path), state.st_size, state.st_mtime_ns, state.st_ino) for path, state in states]
 
 
-def digest_files(folder: Path) -> str:
+def digest_files(folders: list[Path]) -> str:
     """16 hex digits of the files that change a number. Files in Hugging Face's cache are not read:
     they are named by their contents."""
     sha = hashlib.sha256()
-    for path in _model_files(folder):
+    for path in _model_files(folders):
         sha.update(os.fsencode(path.name))
-        if in_cache(folder) and path.resolve().parent.name == "blobs":
+        if commit_of(folders[0]) and path.resolve().parent.name == "blobs":
             sha.update(path.resolve().name.encode())
             continue
         with open(path, "rb") as file:
@@ -92,9 +127,11 @@ def digest_files(folder: Path) -> str:
     return sha.hexdigest()[:16]
 
 
-def in_cache(folder: Path) -> bool:
-    """Whether a folder belongs to Hugging Face's cache."""
-    return folder.parent.name == "snapshots" and folder.parents[1].name.startswith("models--")
+def commit_of(folder: Path) -> str | None:
+    """The commit of a folder in Hugging Face's cache, which names a snapshot; None elsewhere."""
+    parts = folder.parts
+    triples = zip(parts, parts[1:], parts[2:], strict=False)
+    return next((c for a, b, c in triples if b == "snapshots" and a.startswith("models--")), None)
 
 
 def _check_organism(folder: Path) -> None:
@@ -105,21 +142,15 @@ def _check_organism(folder: Path) -> None:
         (MANIFESTS / f"{record['reads']}.parquet", record["manifest"]),
     ):
         if not file.exists() or files.sha256(file) != digest:
-            what = "not the recorded one" if file.exists() else "missing"
             raise ProbeError(
-                f"{folder.name}: {file.name} is {what} ({file}). Restore it with git, or train the "
-                f"model again: `python -m probelib.organisms train {folder.name}`"
+                f"{folder.name}: {file} is missing or not the recorded one. Restore it with git, or "
+                f"train the model again: `python -m probelib.organisms train {folder.name}`"
             )
 
 
 def check_complete(folder: Path) -> None:
     """Raise ProbeError for a folder without config, intact safetensors (as their index says) or
     tokenizer. Pickled weights are never loaded."""
-    if (folder / "adapter_config.json").exists():  # transformers would apply it without a word
-        raise ProbeError(
-            f"{folder} holds an adapter: merge it into its base (peft: merge_and_unload, then "
-            "save_pretrained), or load both with peft and use lm.load(hf_model, tokenizer)"
-        )
     if not (folder / "config.json").is_file():
         raise ProbeError(f"{folder} has no config.json: it is not a model folder")
     if not weight_files(folder):
@@ -185,7 +216,7 @@ def read_header(path: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
     from safetensors import SafetensorError, safe_open
 
     if not path.is_file():  # also of links that lead nowhere and of pipes
-        raise ProbeError(f"{path} is no file (a broken link?): download the weights again")
+        raise ProbeError(f"{path} is no file; pickled weights (*.bin) are never loaded")
     try:
         with safe_open(path, "np") as file:
             parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118

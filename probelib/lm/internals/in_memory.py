@@ -36,7 +36,7 @@ class InMemory(LM):
                 raise ProbeError("soft prompts of peft are not applied here; use a LoRA adapter")
             hf_model = hf_model.get_base_model()  # its layers carry the adapter
         dtype = str(hf_model.dtype).removeprefix("torch.")
-        super().__init__(name or "", None, None, str(hf_model.device), dtype)
+        super().__init__(name or "", None, None, None, str(hf_model.device), dtype)
         self._given, self.tokenizer, self.config = hf_model, tokenizer, hf_model.config
         if stored := getattr(hf_model.config, "quantization_config", None):
             self.quantize = packed_as(stored if isinstance(stored, dict) else stored.to_dict())

@@ -21,30 +21,20 @@ SIZE = r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)(b|m)(\d*)(?![a-z0-9])"  # in a
 
 def count_parameters(folder: Path, without: tuple[str, ...] = ()) -> int:
     """Parameters in the weights of a folder, omitting tensors whose names contain one of
-    ``without``; of packed weights those that its config describes."""
+    ``without``; of packed weights those that its config describes, without the head."""
     if stored_quantization(folder):
-        return _by_config(folder, without)
-    tensors = [tensor for path in weight_files(folder) for tensor in read_header(path).items()]
-    return sum(
-        math.prod(shape)
-        for name, (kind, shape) in tensors
-        if kind != "BOOL" and not name.endswith(BUFFERS) and not any(w in name for w in without)
-    )
+        import torch
+        from transformers import AutoConfig, AutoModel
 
-
-def _by_config(folder: Path, without: tuple[str, ...]) -> int:
-    """As ``count_parameters``; 0 if transformers has no language model of that type."""
-    import torch
-    import transformers as hf
-
-    try:
-        config = hf.AutoConfig.from_pretrained(folder, trust_remote_code=False)
-        kind = hf.AutoModelForSeq2SeqLM if config.is_encoder_decoder else hf.AutoModelForCausalLM
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
         with torch.device("meta"):
-            named = kind.from_config(config, trust_remote_code=False).named_parameters()
-        return sum(p.numel() for name, p in named if not any(word in name for word in without))
-    except (ValueError, OSError, KeyError, AttributeError, ImportError):
-        return 0
+            named = AutoModel.from_config(config, trust_remote_code=False).named_parameters()
+        sizes = {name: p.numel() for name, p in named}
+    else:
+        tensors = [tensor for path in weight_files(folder) for tensor in read_header(path).items()]
+        sizes = {name: math.prod(shape) for name, (kind, shape) in tensors if kind != "BOOL"}
+    left_out = lambda name: name.endswith(BUFFERS) or any(word in name for word in without)
+    return sum(size for name, size in sizes.items() if not left_out(name))
 
 
 def parameters(name: str) -> float | None:
@@ -56,8 +46,8 @@ def parameters(name: str) -> float | None:
     """
     name, _ = split_variant(name)
     folder = CHECKPOINTS / name if (CHECKPOINTS / name).is_dir() else Path(name)
-    if weight_files(folder) and (found := count_parameters(folder)):
-        return float(found)
+    if weight_files(folder) and not stored_quantization(folder):
+        return float(count_parameters(folder))
     match = re.search(SIZE, name.rsplit("/", 1)[-1].lower())
     if match is None:
         return None

@@ -67,7 +67,10 @@ def load_weights(model):
 
     from probelib.lm.internals.forwards import exact_layers, full_precision
 
-    hf_model = _read(model).eval()
+    hf_model = _read(model)
+    if model.adapter:
+        _apply_adapter(model, hf_model)
+    hf_model.eval()
     model.quantized_modules = check_quantization(model, hf_model)
     exact_layers(model, hf_model)  # before the first forward, which may repack weights
     if not model.masked:
@@ -100,9 +103,8 @@ def _read(model):
     if model.quantize and not stored:
         # bitsandbytes computes in float32 by default, many times slower on a GPU
         compute = {"bnb_4bit_compute_dtype": dtype} if model.quantize == "4bit" else {}
-        options["quantization_config"] = hf.BitsAndBytesConfig(
-            **QUANTIZE[model.quantize], **compute
-        )
+        chosen = QUANTIZE[model.quantize] | compute
+        options["quantization_config"] = hf.BitsAndBytesConfig(**chosen)
     options |= {"use_safetensors": True, "trust_remote_code": False}
     logging.disable_progress_bar()
     try:
@@ -166,6 +168,21 @@ def packed_as(stored: dict) -> str:
     method = str(getattr(method, "value", method)).removesuffix("_4bit").removesuffix("_8bit")
     four = stored.get("load_in_4bit") or stored.get("_load_in_4bit")
     return ("4bit" if four else "8bit") if method == "bitsandbytes" else method
+
+
+def _apply_adapter(model, hf_model) -> None:
+    """Add a LoRA adapter to the model in place; ProbeError if some of its weights do not fit."""
+    try:
+        report = hf_model.load_adapter(str(model.adapter), use_safetensors=True)
+    except Exception as error:  # prompt learning, another base, damaged files
+        what = f"the adapter in {model.adapter} cannot be applied"
+        raise ProbeError(f"{model.name}: {what}: {first_line(error)}") from error
+    wrong = [*report.missing_keys, *report.unexpected_keys, *report.mismatched_keys]
+    if wrong := sorted(str(name) for name in wrong if "lora" in str(name)):
+        raise ProbeError(
+            f"{model.name}: {len(wrong)} weights of the adapter in {model.adapter} do not fit the "
+            f"model in {model.folder}: {', '.join(wrong[:3])}. Is that its base?"
+        )
 
 
 def _refuse_unused(model, names) -> None:
