@@ -1,8 +1,7 @@
 """What differs between model families when a tree is packed into one row: masks, positions, biases.
 
-In a packed row a token attends to its ancestors only (an additive float mask; a boolean one is
-silently wrong under eager attention), its position is its depth, and biases by distance (ALiBi) use
-depths as well. Each can go wrong silently, so ``selfcheck`` compares with plain sequences.
+A token attends to its ancestors only (an additive float mask; a boolean one is silently wrong under
+eager attention), its position is its depth, and biases by distance (ALiBi) use depths as well.
 """
 
 from collections.abc import Sequence
@@ -69,9 +68,8 @@ def layer_states(output, layer: int) -> torch.Tensor:
         raise ProbeError(f"layer {layer} does not exist; allowed: {known}")
     hidden = output.hidden_states[layer]
     if hidden.dim() != 3:
-        shape = " x ".join(map(str, hidden.shape))
-        what = f"layer {layer} returns {shape} hidden states, not one per token"
-        raise ProbeError(f"{what}: use another model family")
+        what = f"layer {layer} returns hidden states of shape {tuple(hidden.shape)}"
+        raise ProbeError(f"{what}, not one per token: use another model family")
     return hidden
 
 
@@ -111,7 +109,7 @@ def _mask(hf_model, visible: torch.Tensor, query: torch.Tensor, key: torch.Tenso
 
 def distance_bias(hf_model, key: torch.Tensor):
     """Context manager: ALiBi by depth, the family's own bias for positions 0..max read at each
-    key's depth. No effect on families without ALiBi."""
+    key's depth. No effect on other families."""
     kind = hf_model.config.model_type
     if kind in NO_POSITIONS:
         owner = hf_model.transformer

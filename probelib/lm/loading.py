@@ -62,7 +62,6 @@ def load_decoders(names: list[str], **options) -> dict[str, Model]:
     for name, model in loaded.items():
         if model.encoder_decoder:
             raise ProbeError(
-                f"{name} is an encoder-decoder model; only a decoder-only model continues a list "
-                "of examples. Omit it, or use atlas-neox-2.4m"
+                f"{name} is an encoder-decoder: it continues no list of examples; omit it"
             )
     return loaded

@@ -16,7 +16,7 @@ from probelib.lm.internals.weights import context_length, is_masked, load_weight
 from probelib.lm.names import format_of
 from probelib.lm.tokens import Tokens
 
-CPU_BUDGET, GPU_BUDGET = 512, 2048  # tokens packed into one row
+BUDGETS = {"cpu": 512, "cuda": 2048}  # tokens packed into one row
 DEEPEST = 10_000  # layers; a file that names more is damaged
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 
@@ -26,8 +26,8 @@ class Model:
 
     A subclass defines the attributes below, ``context``, ``n_parameters`` (without embeddings),
     ``identity()`` (everything that changes a number: part of every store key), ``describe()``
-    (identity and what is only known once the model is loaded: provenance) and ``choose_path()``
-    (one of ``selfcheck.PATHS``, "pseudo" or "served").
+    (provenance: also what is known once the model is loaded) and ``choose_path()`` (one of
+    ``selfcheck.PATHS``, "pseudo" or "served").
     """
 
     name: str
@@ -43,31 +43,31 @@ class Model:
     # The verbs. Their modules are imported at first use: ``import probelib.lm`` needs no torch.
 
     def logprobs(self, prompts, continuations, *args, **options):
-        """Log P of every continuation token after its prompt; see ``scoring.logprobs``."""
+        """See ``scoring.logprobs``."""
         from probelib.lm.scoring import logprobs
 
         return logprobs(self, prompts, continuations, *args, **options)
 
     def generate(self, prompts, *args, **options):
-        """Greedy or beam text, as rows; see ``decode.generation.generate``."""
+        """See ``decode.generation.generate``."""
         from probelib.lm.decode.generation import generate
 
         return generate(self, prompts, *args, **options)
 
     def top_continuations(self, prompt, labels, n, *args, **options):
-        """The n most probable of many labels; see ``decode.labels.top_continuations``."""
+        """See ``decode.labels.top_continuations``."""
         from probelib.lm.decode.labels import top_continuations
 
         return top_continuations(self, prompt, labels, n, *args, **options)
 
     def hidden_states(self, texts, *args, **options):
-        """Hidden states at the last token of each text; see ``internals.states.hidden_states``."""
+        """See ``internals.states.hidden_states``."""
         from probelib.lm.internals.states import hidden_states
 
         return hidden_states(self, texts, *args, **options)
 
     def integrated_gradients(self, prompt, *args, **options):
-        """Attribution to the prompt; see ``internals.gradients.integrated_gradients``."""
+        """See ``internals.gradients.integrated_gradients``."""
         from probelib.lm.internals.gradients import integrated_gradients
 
         return integrated_gradients(self, prompt, *args, **options)
@@ -142,8 +142,7 @@ class LM(Model):
         ):
             raise ProbeError(
                 f"{self.name}: the tokenizer, or weights or settings of model.hf_model, were "
-                "changed after loading: its scores would be stored as those of its files. Use "
-                "lm.load(hf_model, tokenizer, name=...) for a model of your own"
+                "changed after loading; use lm.load(hf_model, tokenizer, name=...)"
             )
         return self._identity()
 
@@ -165,8 +164,8 @@ class LM(Model):
     def _check_files(self) -> None:
         if file_states(self._folders) != self._states:
             raise ProbeError(
-                f"{self.name}: files in {self.folder} were changed since it was loaded: its scores "
-                "would be stored as those of the other files. Load it again, or score a copy"
+                f"{self.name}: files in {self.folder} were changed since it was loaded. Load it "
+                "again, or score a copy"
             )
 
     def _weights(self) -> str:
@@ -190,8 +189,7 @@ class LM(Model):
         if not same_probe(self, self.probe, record["probe"]):
             raise ProbeError(
                 f"{self.name}: stored scores were computed with other log-probabilities of the "
-                "same files, code and library versions than this process computes. Has a library "
-                "or its settings been changed? Delete them to compute them again"
+                "same files and versions than now. Has a library been changed? Delete them"
             )
 
     def describe(self) -> dict:
@@ -228,13 +226,11 @@ class LM(Model):
         import torch
 
         gpu = torch.cuda.is_available()
-        if self._device == "auto":
-            return torch.device("cuda" if gpu else "cpu")
-        if not re.fullmatch(r"cpu|cuda(:\d+)?" if gpu else "cpu", self._device):
+        device = ("cuda" if gpu else "cpu") if self._device == "auto" else self._device
+        if not re.fullmatch(r"cpu|cuda(:\d+)?" if gpu else "cpu", device):
             here = "" if gpu else "; torch finds no GPU here"
-            allowed = "allowed: auto, cpu, cuda, cuda:1"
-            raise ProbeError(f"device is {self._device!r}; {allowed}{here}")
-        return torch.device(self._device)
+            raise ProbeError(f"device is {device!r}; allowed: auto, cpu, cuda, cuda:1{here}")
+        return torch.device(device)
 
     @cached_property
     def dtype(self) -> str:
@@ -257,11 +253,8 @@ class LM(Model):
         except Exception as error:  # from the file, its checks, or code of the repository
             why = " ".join(str(error).split())[:300]
             raise ProbeError(f"{self.folder}: config.json cannot be read: {why}") from error
-        layers = getattr(config.get_text_config(), "num_hidden_layers", None) or 0
-        if layers > DEEPEST:
-            raise ProbeError(
-                f"{self.folder}: config.json names {layers} layers; at most {DEEPEST} are read"
-            )
+        if (layers := getattr(config.get_text_config(), "num_hidden_layers", None) or 0) > DEEPEST:
+            raise ProbeError(f"{self.folder}: config.json names {layers} layers (most: {DEEPEST})")
         return config
 
     @property
@@ -330,16 +323,11 @@ class LM(Model):
             raise
         return hf_model
 
-    @property
-    def default_budget(self) -> int:
-        """Most tokens packed into one row."""
-        return GPU_BUDGET if self.device.type == "cuda" else CPU_BUDGET
-
     @cached_property
     def budget(self) -> int:
-        """``default_budget``, halved when out of memory."""
-        return self.default_budget
+        """Most tokens packed into one row; halved when out of memory."""
+        return BUDGETS[self.device.type]
 
     def rows(self, most: int, budget: int) -> int:
-        """Rows of a padded batch: ``most`` with the default budget, fewer with a reduced one."""
-        return max(1, most * budget // self.default_budget)
+        """Rows of a padded batch: ``most`` with the first budget, fewer with a reduced one."""
+        return max(1, most * budget // BUDGETS[self.device.type])

@@ -59,8 +59,7 @@ def short_names(*parameters, format: str = "bare"):
     """
     if format not in ("bare", *FORMATS):
         raise unknown("format", format, ("bare", *FORMATS))
-    suffix = "" if format == "bare" else f"@{format}"
-    put = lambda name: name if format_of(name) else name + suffix
+    put = lambda name: name if format == "bare" or format_of(name) else f"{name}@{format}"
     shorten = lambda entry: "=".join(claim(put(half))[0] for half in with_base(entry) if half)
     renamed: list = []
     for names in parameters:
@@ -84,27 +83,22 @@ def claim(name: str) -> tuple[str, str]:
     given, source = split_display(name)
     if not given and source in _sources:
         if is_folder(source) and absolute(source) != _sources[source]:
-            raise ProbeError(
-                f"{source} is a folder here and the display name of {_sources[source]}: use the "
-                f"absolute path, or ./{source}"
-            )
+            what = f"{source} is a folder here and the display name of {_sources[source]}"
+            raise ProbeError(f"{what}: use the absolute path, or ./{source}")
         return source, _sources[source]
-    first = source.partition("=")[0]
-    if first in _sources and first != source and not is_folder(source):
-        raise _clash(first, source.removeprefix(f"{first}="))
-    source = absolute(source)
-    named = display_name(source)  # checks an address, too
-    short = given or named
+    first, _, rest = source.partition("=")
+    if first in _sources and rest and not is_folder(source):  # "mine=other", and mine is taken
+        short, source = first, rest
+    else:
+        source = absolute(source)
+        named = display_name(source)  # checks an address, too
+        short = given or named
     if _sources.setdefault(short, source) != source:
-        raise _clash(short, source)
+        raise ProbeError(
+            f"{_sources[short]} and {source} have the same display name {short!r}. Give one of "
+            f"them another name: another-name={source}"
+        )
     return short, source
-
-
-def _clash(short: str, source: str) -> ProbeError:
-    return ProbeError(
-        f"{_sources[short]} and {source} have the same display name {short!r}. Give one of them "
-        f"another name: another-name={source}"
-    )
 
 
 def is_gguf(source: str) -> bool:
@@ -131,9 +125,8 @@ def split_display(name: str) -> tuple[str, str]:
 
 
 def with_base(entry: str) -> tuple[str, str]:
-    """(tuned, base or "") of an entry of a list of tuned models, "tuned=base" or "tuned". Names of
-    folders may hold "=" themselves ("lr=1e-4/checkpoint-100"), and the tuned model may have a
-    display name ("mine=/data/model=base").
+    """(tuned, base or "") of an entry "tuned=base" or "tuned". Names of folders may hold "="
+    themselves ("lr=1e-4/checkpoint-100"), and the tuned model may have a display name.
 
     >>> with_base("lmsys/vicuna-7b-v1.3=huggyllama/llama-7b"), with_base("atlas-neox-2.4m-it")
     (('lmsys/vicuna-7b-v1.3', 'huggyllama/llama-7b'), ('atlas-neox-2.4m-it', ''))
@@ -154,8 +147,7 @@ def display_name(source: str) -> str:
         url, _, model = source.partition("#")
         check_url(url)
         if not model:
-            hint = f"use {url}#NAME, with a NAME listed at {url}/models"
-            raise ProbeError(f"{source} names no model: {hint}")
+            raise ProbeError(f"{source} names no model: use {url}#NAME, as {url}/models lists it")
         short = _last_parts(model) if model.startswith(PATHS) else model
         return f"{short} at {urlsplit(url).netloc}"
     if source.casefold().endswith(".gguf"):
@@ -165,7 +157,7 @@ def display_name(source: str) -> str:
 
 
 def is_folder(name: str) -> bool:
-    """Whether a name is an existing folder ("~" is expanded)."""
+    """Whether a name is an existing folder."""
     return bool(name) and os.path.isdir(os.path.expanduser(name))
 
 

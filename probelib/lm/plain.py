@@ -20,9 +20,7 @@ from probelib.lm.tree import gather_logprobs, to_numpy_checked
 def score_plain(hf_model, contexts: list[list[int]], branches: Branches, rows: int = 16) -> Scores:
     """Arguments and results as in ``tree.score_tree``; ``rows`` sequences per forward, sorted by
     length."""
-    starts = [
-        len(contexts[context]) - 1 for context, _ in branches
-    ]  # what predicts the first token
+    starts = [len(contexts[c]) - 1 for c, _ in branches]  # what predicts the first token
     order = sorted(range(len(branches)), key=lambda b: (starts[b] + len(branches[b][1]), b))
     logprobs, argmax = [np.empty(0)] * len(branches), [np.empty(0)] * len(branches)
     cost = {"forwarded_tokens": 0, "forwards": 0}

@@ -34,8 +34,7 @@ def logprobs(
         n_tokens            tokens of the continuation
         logprob             sum over its tokens, nats (float64 sum of float32 terms)
         token_logprobs      array [n_tokens], nats
-        greedy              whether every token is the arg-max: greedy decoding would generate
-                            exactly this
+        greedy              whether every token is the arg-max
         eos_logprob         log P(end of sequence | prompt, continuation), nats; NaN without
                             ``end`` or without an EOS
         greedy_text         the known beginning of the greedy output: the continuation as long as
@@ -70,7 +69,6 @@ def logprobs(
 
 
 def _checked_texts(prompts, continuations) -> tuple[list[str], list[list[str]]]:
-    """Prompts and their continuations as lists of texts."""
     if isinstance(prompts, str):
         prompts, continuations = [prompts], [continuations]
     prompts = texts_of("prompts", prompts)
@@ -78,16 +76,12 @@ def _checked_texts(prompts, continuations) -> tuple[list[str], list[list[str]]]:
         raise ProbeError(f"{len(prompts)} prompts but {len(continuations)} lists of continuations")
     lists = [[texts] if isinstance(texts, str) else texts for texts in continuations]
     named = [f"continuations of the prompt {prompt[:50]!r}" for prompt in prompts]
-    return prompts, [texts_of(name, texts) for name, texts in zip(named, lists, strict=True)]
+    return prompts, list(map(texts_of, named, lists))
 
 
 def _requests(model, prompts: list[str], continuations: list[list[str]], end: bool):
-    """Tokenize each distinct text once, and number the distinct pairs in the order of the rows.
-
-    returns   contexts: ids of the distinct prompts; branches: distinct (index of the context, ids
-              of the continuation); per row: prompt, candidate, branch, and length (tokens of the
-              whole sequence)
-    """
+    """The distinct requests: contexts (ids of the distinct prompts), branches (index of the context,
+    ids of the continuation), and per row prompt, candidate, branch, length (of the sequence)."""
     sizes = np.array([len(texts) for texts in continuations], dtype=np.int64)
     prompt = np.repeat(np.arange(len(prompts)), sizes)
     candidate = np.arange(len(prompt)) - np.repeat(sizes.cumsum() - sizes, sizes)
@@ -136,8 +130,8 @@ def score_ids(model, contexts: list[list[int]], branches: Branches, path: str = 
 
 
 def _frame(model, rows: pd.DataFrame, ids: list, scores: list, argmax: list) -> pd.DataFrame:
-    """The frame of ``logprobs``. ids: of the continuation of each branch; scores and arg-max: one
-    array per branch, one longer than its ids with ``end``."""
+    """The frame of ``logprobs``; scores and arg-max of a branch: one longer than its ids with
+    ``end``."""
     branch, lengths = rows["branch"].to_numpy(), np.array(list(map(len, ids)), dtype=np.int64)
     of_tokens = [each[: len(tokens)] for each, tokens in zip(scores, ids, strict=True)]
     best = [each[: len(tokens)] for each, tokens in zip(argmax, ids, strict=True)]
@@ -160,8 +154,7 @@ def _frame(model, rows: pd.DataFrame, ids: list, scores: list, argmax: list) -> 
 
 
 def _greedy(model, ids: list[tuple[int, ...]], argmax: list[np.ndarray]) -> list[tuple[str, bool]]:
-    """``greedy_text`` and ``greedy_done`` per branch, from the arg-max along a continuation and
-    after it."""
+    """``greedy_text`` and ``greedy_done`` per branch."""
     ends, found = model.ends, []
     decode = cache(lambda tokens: model.tokens.decode(tokens, ends))
     for tokens, best in zip(ids, map(np.ndarray.tolist, argmax), strict=True):
@@ -174,8 +167,7 @@ def _greedy(model, ids: list[tuple[int, ...]], argmax: list[np.ndarray]) -> list
 def tree_tokens(
     model, prompts: list[str], continuations: list[list[str]], end: bool = False
 ) -> int:
-    """Number of tokens that ``logprobs`` would forward on the tree for these requests (every
-    distinct prefix once); nothing is forwarded."""
+    """Number of tokens that ``logprobs`` would forward on the tree for these requests."""
     tail, read = _tail(model, end), model.tokens.continuations
     branches = [(p, ids + tail) for p, texts in enumerate(continuations) for ids in read(texts)]
     return len(Tree(model.tokens.prompts(prompts), branches))

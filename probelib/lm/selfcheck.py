@@ -53,9 +53,9 @@ def choose(model) -> tuple[str, str]:
     return path, why
 
 
-def _paths(model) -> tuple[str, ...]:
+def _paths(model) -> list[str]:
     """An encoder-decoder reads each prompt once on all paths."""
-    return tuple(p for p in PATHS if p != "repeated" or not model.encoder_decoder)
+    return [path for path in PATHS if path != "repeated" or not model.encoder_decoder]
 
 
 def score_by(model, path: str, contexts, branches, budget: int) -> tuple[list, list, dict]:
@@ -116,10 +116,8 @@ def _why_not(model, path: str, budget: int) -> str:
 def _largest(scores: list[np.ndarray], truth: list[np.ndarray], share: float = 1) -> float:
     """The largest |scores - truth| over all settings of the ``share`` of tokens that differ
     least."""
-    return max(
-        float(np.quantile(np.abs(of[: len(truth[0])] - truth[0][: len(of)]), share))
-        for of in scores
-    )
+    moved = [np.abs(of[: len(truth[0])] - truth[0][: len(of)]) for of in scores]
+    return max(float(np.quantile(each, share)) for each in moved)
 
 
 def _scores(model, path: str, budget: int) -> dict[str, Any]:
@@ -146,10 +144,8 @@ def _scores(model, path: str, budget: int) -> dict[str, Any]:
         except Exception as error:
             scores[each] = f"{type(error).__name__}: {' '.join(str(error).split())[:100]}"
     if isinstance(scores["alone"], str):
-        raise ProbeError(
-            f"{model.name}: this model cannot read text alone ({scores['alone']}); use another "
-            "model"
-        )
+        what = f"{model.name}: this model cannot read text alone ({scores['alone']})"
+        raise ProbeError(f"{what}; use another model")
     return scores
 
 
@@ -160,9 +156,8 @@ def _in_float32(model, path: str, budget: int) -> dict | None:
     tensors = [*hf_model.parameters(), *hf_model.buffers()]
     half = [tensor for tensor in tensors if tensor.dtype == hf_model.dtype != torch.float32]
     apart = any(tensor.device != hf_model.device for tensor in tensors)  # spread over devices
-    if not half or model.quantize or apart:
-        return None
-    if free_bytes(hf_model.device) < 2 * sum(t.nbytes for t in half):
+    needed = 2 * sum(tensor.nbytes for tensor in half)
+    if not half or model.quantize or apart or free_bytes(hf_model.device) < needed:
         return None
     saved = [(tensor, tensor.data) for tensor in half]
     try:

@@ -1,6 +1,5 @@
 """What a model reads: its tokenizer, held against the tokenizer's own file, and the turns of its
-chat template. Where text becomes other tokens than the model was trained with, nothing fails; so
-everything that decides about tokens before the first forward stands here."""
+chat template. Where text becomes other tokens than the model was trained with, nothing fails."""
 
 import hashlib
 import json
@@ -96,11 +95,8 @@ def read_tokenizer(source: str | Path, config=None) -> tuple[Any, str]:
         said = f"{source}: the tokenizer cannot be read: {first_line(error)}"
         raise ProbeError(said) from error
     if left:
-        raise ProbeError(
-            f"{source}: transformers reads {text!r} otherwise than tokenizer.json (class "
-            f"{type(tokenizer).__name__}, and PreTrainedTokenizerFast as well). Save the tokenizer "
-            "again with the version of transformers at hand"
-        )
+        what = f"{source}: transformers reads {text!r} otherwise than tokenizer.json"
+        raise ProbeError(f"{what}. Save the tokenizer again with the transformers at hand")
     return by_file, "tokenizer.json"
 
 
@@ -109,11 +105,8 @@ def warn_of_its_file(tokenizer) -> None:
     folder = str(getattr(tokenizer, "name_or_path", ""))
     file = _tokenizer_file(folder) if Path(folder).is_dir() else None
     if file and (text := _first_difference(tokenizer, file)):
-        warnings.warn(
-            f"the tokenizer reads {text!r} otherwise than {file}: transformers drops parts of some "
-            "files. lm.load(folder).tokenizer is the file's",
-            stacklevel=4,
-        )
+        said = f"the tokenizer reads {text!r} otherwise than {file}"
+        warnings.warn(f"{said}; lm.load(folder).tokenizer is the file's", stacklevel=4)
 
 
 def _tokenizer_file(source: str | Path) -> Path | None:
@@ -126,8 +119,7 @@ def _tokenizer_file(source: str | Path) -> Path | None:
 
 
 def _first_difference(tokenizer, file: Path) -> str:
-    """The first of ``TEXTS`` that a tokenizer reads otherwise than its file; "" if there is
-    none."""
+    """The first of ``TEXTS`` that a tokenizer reads otherwise than its file; "" without one."""
     from tokenizers import Tokenizer
 
     raw = Tokenizer.from_file(str(file))
@@ -154,9 +146,6 @@ def digest(tokenizer) -> str:
     return hashlib.sha256(json.dumps(about, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
-# Chat
-
-
 def user_turn(tokens, prompt: str) -> str:
     """A prompt as the user turn of the chat template, up to the place where answers begin: without
     the BOS token, which ``tokens`` adds, and the blank before an answer."""
@@ -177,17 +166,15 @@ def turn_and_blank(tokens, prompt: str) -> tuple[str, str]:
     before, found, _ = render(tokens.tokenizer, [*turns, ("assistant", ANSWER)]).rpartition(ANSWER)
     name = tokens.tokenizer.name_or_path
     if not found:
-        raise ProbeError(
-            f"{name}: the chat template does not write an assistant's text as it is; name the model "
-            "without @chat"
-        )
+        what = f"{name}: the chat template does not write an assistant's text as it is"
+        raise ProbeError(f"{what}; name the model without @chat")
     if begin.startswith(before) and CLOSED.fullmatch(begin[len(before) :]):
         before = begin
     if not before.startswith(begin):
         raise ProbeError(
             f"{name}: the chat template's generation prompt opens a thought, or is not how its "
-            f"assistant turns begin (it ends in {begin[-60:]!r}): there is no place for an answer. "
-            "Set another tokenizer.chat_template, or name the model without @chat"
+            f"assistant turns begin ({begin[-60:]!r}): there is no place for an answer. Set another "
+            "tokenizer.chat_template, or name the model without @chat"
         )
     bos = "".join(tokens.tokenizer.convert_ids_to_tokens(tokens.start))
     return before.removeprefix(bos).rstrip(" "), before[len(before.rstrip(" ")) :]
@@ -223,24 +210,15 @@ def render(tokenizer, turns: list[tuple[str, str]], **options) -> str:
 
 def prompt_ids(tokens, text: str) -> list[int]:
     """Ids of a text that holds a control token's text, without the tokens that the tokenizer puts
-    around it."""
-    pieces = _pieces(tokens, text)
-    ids = [tokens.encode([piece], control=control)[0] for piece, control in pieces]
-    return list(chain.from_iterable(ids))
-
-
-def _pieces(tokens, text: str) -> list[tuple[str, bool]]:
-    """(text, whether a control token in it is one) of a prompt. It is one in what the chat template
-    writes around a user's text, in a BOS token before it, and where the prompt is nothing else;
-    elsewhere it is text."""
-    if tokens.control.fullmatch(text):
-        return [(text, True)]
+    around it. It is a control token in what the chat template writes around a user's text, in a BOS
+    token before it, and where the text is nothing else; elsewhere it is text."""
     before, after = tokens.frame
     begins = (before, tokens.tokenizer.bos_token or "")
     start = next((begin for begin in begins if begin and text.startswith(begin)), "")
     rest = text.removeprefix(start)
     content = rest.removesuffix(after)
-    if not tokens.control.search(content):
-        return [(text, True)]
-    parts = [(start, True), (content, False), (rest[len(content) :], True)]
-    return [(part, written) for part, written in parts if part]
+    pieces = [(start, True), (content, False), (rest[len(content) :], True)]
+    if tokens.control.fullmatch(text) or not tokens.control.search(content):
+        pieces = [(text, True)]
+    ids = [tokens.encode([part], control=written)[0] for part, written in pieces if part]
+    return list(chain.from_iterable(ids))

@@ -19,7 +19,6 @@ from probelib.lm.text import ANSWER, CUE, PATTERNS, no_panic, prompt_ids, turn_a
 class Tokens:
     """Token ids of prompts and continuations; each distinct text is tokenized once.
 
-    tokenizer         a Hugging Face tokenizer
     encoder_decoder   True: prompts go to the encoder, continuations to the decoder, without a
                       leading blank
     size              vocabulary size of the model; larger ids raise ProbeError
@@ -71,8 +70,7 @@ class Tokens:
         return before, after
 
     def prompts(self, texts: list[str]) -> list[list[int]]:
-        """Ids of each prompt. Raise ProbeError if a decoder-only model would have no token to
-        predict from."""
+        """Ids of each prompt. Raise ProbeError if one has no token to predict from."""
         texts = [self.without_bos(self.read(text)) for text in texts]
         held = [text for text in dict.fromkeys(texts) if self.control.search(text)]
         after = self.finish if self.encoder_decoder else []
@@ -82,19 +80,16 @@ class Tokens:
             start = [] if self.encoder_decoder else self.start
             ids.update(zip(plain, (start + i for i in encoded), strict=True))
         if empty := [text for text in texts if not ids[text]]:
+            what = f"the prompt {empty[0]!r} has no token, and this tokenizer adds none"
             raise ProbeError(
-                f"the prompt {empty[0]!r} has no token, and this tokenizer adds none (BOS rule: "
-                "none): nothing to predict from. Use a prompt of at least one character"
+                f"{what}: nothing to predict from. Use a text of one character or more"
             )
         return [ids[text] for text in texts]
 
     def behind(self, texts: list[str]) -> list[list[int]]:
         """Ids of texts behind a prompt's beginning."""
-        held = self.control.search
-        return [
-            prompt_ids(self, text) if held(text) else ids
-            for text, ids in zip(texts, self.encode(texts), strict=True)
-        ]
+        pairs = zip(texts, self.encode(texts), strict=True)
+        return [prompt_ids(self, t) if self.control.search(t) else ids for t, ids in pairs]
 
     def without_bos(self, text: str) -> str:
         """A text without the tokens that the tokenizer puts before it anyway."""
@@ -177,8 +172,7 @@ class Tokens:
             token = self.tokenizer.convert_ids_to_tokens(max(ids))
             raise ProbeError(
                 f"{text[:50]!r} contains the token {token!r} (id {max(ids)}), but the model has "
-                f"{self.size} tokens. The tokenizer belongs to another model, or was extended "
-                "without resizing the embeddings"
+                f"{self.size} tokens: the tokenizer is another model's, or was extended"
             )
 
     def _ids(self, text: str) -> tuple[int, ...]:

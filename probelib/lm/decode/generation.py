@@ -1,5 +1,4 @@
-"""``generate``: greedy or beam text, only the new tokens. Common beginnings of prompts are
-forwarded once."""
+"""``generate``: greedy or beam text. Common beginnings of prompts are forwarded once."""
 
 import time
 from collections.abc import Collection
@@ -36,8 +35,7 @@ def generate(
     columns    prompt (index), rank (0 = best), text (new tokens only, without special tokens),
                n_tokens, logprob (nats, of the generated tokens, end token included), finished
                (whether an end token was generated)
-    ``.attrs["cost"]`` counts forwarded tokens (each distinct prefix once; off the tree all prompt
-    tokens and new ones, times beams) and seconds.
+    ``.attrs["cost"]`` counts forwarded tokens (off the tree every one, times beams) and seconds.
     """
     prompts = texts_of("prompts", [prompts] if isinstance(prompts, str) else prompts)
     needs_generator(model, "generating text")
@@ -85,9 +83,9 @@ def continue_ids(
 def generate_ids(
     hf_model, prompts: list[list[int]], length: int, beams: int, ends, rows: int, budget: int
 ) -> tuple[list[list[Text]], dict]:
-    """Per prompt (token ids) its ``beams`` texts, best first, and the counts of ``cost``. The
-    prompts are forwarded as a tree and the texts grow on it; the results are those of one prompt at
-    a time. ``length``: most new tokens; ``ends``: ids that end a text and belong to it."""
+    """Per prompt (token ids) its ``beams`` texts of at most ``length`` tokens, best first, and the
+    counts of ``cost``. The prompts are forwarded as a tree and the texts grow on it. ``ends``: ids
+    that end a text and belong to it."""
 
     def read(logprobs: torch.Tensor) -> list[tuple[list[float], list[int]]]:
         """The most probable next tokens; each of ``ends`` may take one from every beam."""

@@ -8,11 +8,8 @@ order and stops early: it is exact.
     lower bound   the sum over its labels found so far
     upper bound   that, plus for each other label the probability of the open prefix above it
 
-The search ends when the n best lower bounds exceed every other upper bound. It never extends a
-prefix below which no candidate can still be among the n best.
-
-Beam search (ApprOpt in the paper) keeps the best ``width`` prefixes of each length and may miss
-candidates.
+The search ends when the n best lower bounds exceed every other upper bound. Beam search (ApprOpt in
+the paper) keeps the best ``width`` prefixes of each length and may miss candidates.
 """
 
 import time
@@ -52,8 +49,7 @@ class Labels:
         """``end``: a label includes the end-of-sequence token, so that "New York" does not include
         "New York City". Without it no label may be a prefix of another one."""
         if end and model.eos is None:
-            why = "this tokenizer has no end-of-sequence token"
-            raise ProbeError(f"{model.name}: {why}; search with end=False")
+            raise ProbeError(f"{model.name} has no end-of-sequence token; search with end=False")
         if not isinstance(labels, Mapping) or not labels:
             what = f"labels is {str(labels)[:60] if labels else 'empty'}"
             raise ProbeError(f"{what}; it must be {{candidate: [its labels]}}, one at least")
@@ -69,8 +65,7 @@ class Labels:
         for (left, a), (right, b) in zip(rows, rows[1:], strict=False):
             if not end and left == right[: len(left)] and left != right:
                 what = f"a label of {self.candidates[a]!r} is a prefix of one of"
-                why = "without an end token the shorter one always wins"
-                raise ProbeError(f"{what} {self.candidates[b]!r}: {why}. Search with end=True")
+                raise ProbeError(f"{what} {self.candidates[b]!r}: search with end=True")
         self.longest = max(len(ids) for ids, _ in rows)
         padded = [[*ids, *[-1] * (self.longest + 1 - len(ids))] for ids, _ in rows]
         self.ids = np.array(padded, dtype=np.int32)
@@ -130,8 +125,8 @@ def top_continuations(
              (its most probable one), label_logprob, forwarded_tokens (for this prompt alone)
     ``.attrs["cost"]`` counts forwarded tokens of all prompts, forwards, seconds, and trie tokens.
 
-    With fewer than ``n`` candidates all are returned. Encoder-decoder models, served models, and
-    models on the plain path score every label (exact as well).
+    With fewer than ``n`` candidates all are returned. Models off the tree, encoder-decoders and
+    served ones score every label (exact as well).
     """
     if method not in ("best_first", "beam"):
         raise ProbeError(f"method is {method!r}; allowed: best_first, beam")

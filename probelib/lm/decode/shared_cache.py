@@ -5,9 +5,8 @@
                     \\            \\----[a]--[city]                        [of]
                      [Spain is]--------[Madrid]                          [,]
 
-A search is a generator. It starts with the reading at the end of its prompt, yields the tokens to
-forward (each with the cache position of the token before it), receives their positions and
-readings, and returns its result.
+A search is a generator: it yields the tokens to forward (each with the cache position of the token
+before it), receives their positions and readings, and returns its result.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -18,7 +17,7 @@ from torch.nn.functional import pad
 
 from probelib.errors import ProbeError
 from probelib.lm.families import Ints, forward_packed, to_device
-from probelib.lm.tree import Tree, common_beginning
+from probelib.lm.tree import NOT_FINITE, Tree, common_beginning
 
 KEYS = 4  # most keys in a cache, in token budgets
 
@@ -62,8 +61,7 @@ class SharedCache:
         self._keep(cache, past, n)
         logprobs = torch.log_softmax(logits.float(), -1)
         if not torch.isfinite(logprobs.amax(-1)).all():
-            what = "the model returned NaN or infinite logits"
-            raise ProbeError(f"{what}; load it with dtype='bfloat16' or 'float32'")
+            raise ProbeError(NOT_FINITE)
         self.forwards += 1
         return logprobs
 
@@ -79,23 +77,20 @@ class SharedCache:
                 kept[..., past : past + n, :] = part
 
     def prefill(self, prompts: Sequence[Sequence[int]], budget: int) -> tuple[list, torch.Tensor]:
-        """Forward the tree of some prompts, ``budget`` tokens at a time; return the positions of
-        the prompts' ends and the log-probs there."""
+        """Forward the tree of some prompts; return the positions of their ends, and the log-probs
+        there."""
         tree, outputs = Tree(prompts), []
-        above = tree.ancestor(np.arange(len(tree)), tree.depth - 1)
-        parents = np.where(tree.depth > 0, above, -1)
         ends, end = np.unique(tree.ends, return_inverse=True)
         for start in range(0, len(tree), budget):
             stop = min(start + budget, len(tree))
             keep = ends[(start <= ends) & (ends < stop)] - start
             wanted: Ints = keep if len(keep) else [0]
-            logprobs = self.extend(tree.token[start:stop], parents[start:stop], wanted)
+            logprobs = self.extend(tree.token[start:stop], tree.parent[start:stop], wanted)
             outputs += [logprobs] if len(keep) else []
         return tree.ends.tolist(), torch.cat(outputs)[torch.from_numpy(end)]
 
     def forward(self, requests: list[tuple[int, int]], read: Callable, budget: int) -> list[tuple]:
-        """Forward (token, position of its parent) pairs, ``budget`` at a time; return their
-        positions and readings."""
+        """Forward (token, position of its parent) pairs; return their positions and readings."""
         first, readings = len(self.depth), []
         for start in range(0, len(requests), budget):
             tokens, parents = zip(*requests[start : start + budget], strict=True)

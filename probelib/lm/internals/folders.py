@@ -54,10 +54,10 @@ def base_of(folder: Path) -> tuple[Path, Path | None]:
     if not file.is_file():
         return folder, None
     if (folder / "config.json").exists() and weight_files(folder):
-        raise ProbeError(
-            f"{folder} holds a whole model and an adapter, which transformers would apply as well. "
-            "Move one of them to a folder of its own"
+        what = (
+            f"{folder} holds a whole model and an adapter, which transformers would apply as well"
         )
+        raise ProbeError(f"{what}. Move one of them to a folder of its own")
     read_header(folder / "adapter_model.safetensors")
     try:
         saved = json.loads(file.read_text(encoding="utf-8"))
@@ -72,10 +72,8 @@ def base_of(folder: Path) -> tuple[Path, Path | None]:
         if place.is_absolute() and place.is_dir():
             return place, folder
     if base.startswith(PATHS) or not is_id(base):
-        raise ProbeError(
-            f"{file} names the base model {base!r}, which is neither beside the adapter nor a "
-            "Hugging Face id: write its absolute path there (base_model_name_or_path)"
-        )
+        what = f"{file} names the base model {base!r}, neither beside the adapter nor a Hugging Face id"
+        raise ProbeError(f"{what}: write its absolute path there (base_model_name_or_path)")
     name, given, inside = split_revision(base)
     return download(name, revision or given, inside), folder
 
@@ -94,8 +92,7 @@ def download(name: str, revision: str | None, inside: str = "") -> Path:
         raise ProbeError(
             f"{name} is not in the local Hugging Face cache and cannot be downloaded "
             f"({first_line(error)}). Check the spelling; accept its licence on its page and run "
-            "`huggingface-cli login`; or download it elsewhere and use its folder. Shipped models: "
-            + ", ".join(organisms())
+            f"`huggingface-cli login`; or use a folder. Shipped models: {', '.join(organisms())}"
         ) from error
 
 
@@ -155,24 +152,18 @@ def check_complete(folder: Path) -> None:
         raise ProbeError(f"{folder} has no config.json: it is not a model folder")
     if not weight_files(folder):
         raise ProbeError(
-            f"{folder} has no *.safetensors that transformers loads (model.safetensors or its "
-            "index). Pickled weights (*.bin, *.pt) are never loaded: where you trust them, load the "
-            "model with transformers and save it with model.save_pretrained(folder)"
+            f"{folder} has no model.safetensors and no index of several. Pickled weights (*.bin, "
+            "*.pt) are never loaded: where you trust them, load and save the model with transformers"
         )
     index = weight_map(folder)
     for path in weight_files(folder):
         names = set(read_header(path))
         own = {name for name, file in index.items() if file == path.name}
         if own and names != own:  # a tensor in two files is loaded from either of them
-            raise ProbeError(
-                f"{path} and model.safetensors.index.json disagree about the tensor "
-                f"{min(names ^ own)!r}. Save the model again into an empty folder"
-            )
+            what = f"{path} and model.safetensors.index.json disagree about {min(names ^ own)!r}"
+            raise ProbeError(f"{what}. Save the model again into an empty folder")
     if not any((folder / name).is_file() for name in TOKENIZER_FILES):  # transformers makes one up
-        raise ProbeError(
-            f"{folder} has no tokenizer ({', '.join(TOKENIZER_FILES)}); save it with "
-            "tokenizer.save_pretrained(folder)"
-        )
+        raise ProbeError(f"{folder} has no tokenizer ({', '.join(TOKENIZER_FILES)}): save it there")
 
 
 def stored_quantization(folder: Path) -> dict:
@@ -222,7 +213,5 @@ def read_header(path: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
             parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
             return {name: (p.get_dtype(), tuple(p.get_shape())) for name, p in parts.items()}
     except (SafetensorError, OSError, ValueError) as error:
-        raise ProbeError(
-            f"{path} is damaged or incomplete ({path.stat().st_size} bytes): {error}. Download it "
-            "again; for a pointer of Git LFS run `git lfs pull`"
-        ) from error
+        what = f"{path} is damaged or incomplete ({path.stat().st_size} bytes): {error}"
+        raise ProbeError(f"{what}. Download it again (`git lfs pull` for a pointer)") from error

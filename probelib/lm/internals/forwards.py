@@ -25,8 +25,7 @@ CONTROL = ("token_id", "token_index")  # ends of names in configurations
 @contextmanager
 def forwarding(model) -> Iterator[None]:
     """Context manager for forwards of an ``LM``. What an owner of the model or the process has
-    chosen (training mode, precision of products, autocast, layers of bitsandbytes) is given back
-    afterwards."""
+    chosen (training mode, precision of products, autocast) is given back afterwards."""
     hf_model = model.hf_model
     with FORWARD, full_precision(model.device.type):
         changed: list[tuple] = [(m, "training", True) for m in hf_model.modules() if m.training]
@@ -42,8 +41,7 @@ def forwarding(model) -> Iterator[None]:
 
 @contextmanager
 def full_precision(device: str) -> Iterator[None]:
-    """Context manager: products of float32 are products of float32, whatever the process has
-    chosen."""
+    """Context manager: products of float32 are products of float32."""
     backends: Any = torch.backends
     parts = [backends, backends.mkldnn, backends.mkldnn.matmul]
     parts += [backends.cuda.matmul, backends.cudnn, backends.cudnn.conv]
@@ -60,12 +58,11 @@ def full_precision(device: str) -> Iterator[None]:
 
 
 def exact_layers(model, hf_model) -> list[tuple]:
-    """Let layers of bitsandbytes compute the same for every batch, from now on; return what was
-    changed, as (owner, attribute, earlier value).
+    """Let layers of bitsandbytes compute the same for every batch; return what was changed, as
+    (owner, attribute, earlier value).
 
     8 bits: no outlier columns, which are looked for per batch. 4 bits: not the kernel that repacks
-    weights in place at the first forward on CPUs with AVX512-BF16 and computes in bfloat16;
-    gradients and saved files are wrong from then on.
+    weights in place at the first forward on CPUs with AVX512-BF16 and computes in bfloat16.
     """
     if model.quantize not in ("8bit", "4bit"):
         return []
@@ -91,10 +88,9 @@ def retry_on_oom(model, work: Callable[[int], Any]):
                 return work(model.budget)
         except torch.OutOfMemoryError as error:
             if model.budget == 1:
-                raise ProbeError(
-                    f"{model.name}: out of memory with one token per row; use quantize='4bit', "
-                    "shorter prompts or a larger GPU"
-                ) from error
+                hint = "use quantize='4bit', shorter prompts or a larger GPU"
+                what = f"{model.name}: out of memory with one token per row; {hint}"
+                raise ProbeError(what) from error
         model.budget //= 2
         torch.cuda.empty_cache()
 
@@ -131,8 +127,8 @@ def same_probe(model, first: list[float], second: list[float]) -> bool:
 
 
 def weight_sums(hf_model) -> str:
-    """16 hex digits of the sums over rows and columns of all weights, as integers of their bits,
-    and of all settings: any edit changes them."""
+    """16 hex digits of the sums over rows and columns of all weights' bits, and of all settings: any
+    edit changes them."""
     config = hf_model.config.to_json_string(use_diff=False)
     sha = hashlib.sha256(repr((config, _settings(hf_model))).encode())
     for tensor in (*hf_model.parameters(), *hf_model.buffers()):
@@ -151,12 +147,9 @@ def _settings(hf_model) -> list:
     found = []
     for name, module in hf_model.named_modules():
         told = vars(module)
-        own = sorted(
-            (key, value)
-            for key, value in told.items()
-            if isinstance(value, bool | int | float | str)
-            and not (key.startswith("_") or key == "training" or "cache" in key)
-        )
+        kept = [key for key in told if key[0] != "_" and key != "training" and "cache" not in key]
+        plain = bool | int | float | str
+        own = sorted((key, told[key]) for key in kept if isinstance(told[key], plain))
         adapters = [told.get(key) for key in ("scaling", "_active_adapter", "_disable_adapters")]
         hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
         # transformers' own, which record outputs, come with the first call that wants them

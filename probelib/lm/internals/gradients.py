@@ -17,8 +17,10 @@ from probelib.lm.internals.forwards import FORWARD, retry_on_oom
 from probelib.lm.internals.masked import needs_generator
 from probelib.lm.tokens import check_length
 
+BATCH = 25  # steps that are forwarded together
 
-def integrated_gradients(model, prompt: str, steps: int = 200, batch: int = 25) -> pd.DataFrame:
+
+def integrated_gradients(model, prompt: str, steps: int = 200) -> pd.DataFrame:
     """Attribution of the probability of the model's most probable next token to the tokens of the
     prompt, by ``steps`` steps from a baseline: every token is the mean of all embeddings; one row
     per token.
@@ -45,14 +47,15 @@ def integrated_gradients(model, prompt: str, steps: int = 200, batch: int = 25) 
         after, before = (float(_next(model, e)[0, target]) for e in (embedded, start))
     integral = IntegratedGradients(lambda e: _next(model, e)[:, target])
     options = {"n_steps": steps, "return_convergence_delta": True}
-    rows = lambda budget: {"internal_batch_size": model.rows(batch, budget)}
+    rows = lambda budget: {"internal_batch_size": model.rows(BATCH, budget)}
     attribution, delta = retry_on_oom(
         model, lambda budget: integral.attribute(embedded, start, **options, **rows(budget))
     )
     attribution = attribution[0].detach().cpu().double().numpy()  # [length, width]
     if not np.isfinite(attribution).all():
-        hint = "load it with dtype='float32'"
-        raise ProbeError(f"{model.name}: the gradients are NaN or infinite; {hint}")
+        raise ProbeError(
+            f"{model.name}: the gradients are not finite; load it with dtype='float32'"
+        )
     norm = np.linalg.norm(attribution, axis=1)
     frame = pd.DataFrame({"token": [model.tokenizer.decode([i]) for i in ids]})
     read = [len(model.tokens.decode(ids[: n + 1]).split()) for n in range(len(ids))]  # words so far

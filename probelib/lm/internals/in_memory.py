@@ -1,9 +1,6 @@
 """``load(hf_model, tokenizer)``: a transformers model that is already in memory, such as one that
-is being trained.
-
-The model object is shared, not copied: later changes change the scores and the key of the scores.
-Scoring leaves it as it was: every forward is in evaluation mode and without columns of outliers
-that depend on the batch, and both are given back.
+is being trained. The object is shared, not copied: later changes change the scores and their key.
+Scoring leaves it as it was.
 """
 
 import copy
@@ -21,8 +18,7 @@ from probelib.lm.model import LM
 
 class InMemory(LM):
     """An ``LM`` without a folder. Its identity is measured when it is asked for: the weights, the
-    settings of the modules, the tokenizer, and what the model computes for a fixed probe (adapters
-    and hooks included)."""
+    settings of the modules, the tokenizer, and what the model computes for a fixed probe."""
 
     tokenizer_source = "as given"
 
@@ -73,8 +69,7 @@ class InMemory(LM):
         sha = hashlib.sha256()
         for name, tensor in self._given.state_dict().items():
             sha.update(name.encode())
-            content = tensor.detach().cpu().contiguous().flatten().view(torch.uint8)
-            sha.update(content.numpy().tobytes())
+            sha.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
         return sha.hexdigest()[:16]
 
     @property
@@ -114,8 +109,6 @@ class InMemory(LM):
     def n_parameters(self) -> int:
         four = [m for m in self._given.modules() if type(m).__name__ == "Linear4bit"]
         packed = {id(m.weight): m.in_features * m.out_features for m in four}  # two in a byte
-        return sum(
-            packed.get(id(p), p.numel())
-            for name, p in self._given.named_parameters()
-            if not any(word in name for word in EMBEDDINGS)
-        )
+        named = self._given.named_parameters()
+        inner = [p for name, p in named if not any(word in name for word in EMBEDDINGS)]
+        return sum(packed.get(id(p), p.numel()) for p in inner)

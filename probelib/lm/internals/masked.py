@@ -7,9 +7,8 @@ give it away (Kauf and Ivanova 2023), and the model predicts it from all the oth
     [CLS] the capital is [MASK] [MASK] [SEP]   ->  log P(Par  | ...)      two tokens: "Par" "##is"
     [CLS] the capital is  Par   [MASK] [SEP]   ->  log P(##is | ...)
 
-The sum is the pseudo-log-likelihood of the continuation given the prompt. It is not a
-log-probability: it does not sum to one over all texts, and it cannot be compared with the score of
-an autoregressive model. The column ``note`` marks its rows.
+The sum is no log-probability: it does not sum to one over all texts, and it cannot be compared with
+the score of an autoregressive model. The column ``note`` marks its rows.
 """
 
 from collections import defaultdict
@@ -40,8 +39,7 @@ def score_masked(model, contexts: list[list[int]], branches: Branches, rows: int
     masked row is forwarded once: all candidates of one token share theirs."""
     tokens, mask = model.tokens, model.tokenizer.mask_token_id
     if mask is None:
-        what = "is a masked language model, and its tokenizer has no mask token"
-        raise ProbeError(f"{model.name} {what}; save one with it (tokenizer.mask_token = ...)")
+        raise ProbeError(f"{model.name}: its tokenizer has no mask token (tokenizer.mask_token)")
     tokens.check("a", tokens.finish)
     texts, words = tokens.texts, dict[tuple, Sequence]()
     for each in dict.fromkeys(tuple(ids) for _, ids in branches):
@@ -75,7 +73,5 @@ def score_masked(model, contexts: list[list[int]], branches: Branches, rows: int
 def needs_generator(model, purpose: str) -> None:
     """Raise ProbeError for a masked language model: it has no left-to-right probability."""
     if model.masked:
-        raise ProbeError(
-            f"{model.name} is a masked language model: it has no left-to-right probabilities, "
-            f"which {purpose} needs, only pseudo-log-likelihoods (logprobs). Use another model here"
-        )
+        what = f"{model.name} is a masked language model: it has no left-to-right probabilities"
+        raise ProbeError(f"{what}, which {purpose} needs. Use another model here")

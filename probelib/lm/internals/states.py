@@ -23,17 +23,14 @@ def hidden_states(
     """Return the last-token states [texts, width] as a float32 array, and the counts of forwarded
     tokens and forwards.
 
-    texts         read as they stand, whatever the model's format; each after ``prefix``; prefix and
-                  text are tokenized separately (an instruction that ends in a line break, say)
-    prefix        text before all of them; forwarded once
+    texts         read as they stand, whatever the model's format; each after ``prefix``
+    prefix        text before all of them, tokenized by itself and forwarded once
     layer         0 = embeddings, 1.. = after each layer, -1 = last layer, after the final norm
     soft_prompt   [virtual tokens, width] trained embeddings before everything else
     share         True: common beginnings of texts are forwarded once (the tree). False: padded
-                  batches after the prefix, faster for very narrow models, whose forwards take less
-                  time than the masks of a tree
+                  batches after the prefix, faster for very narrow models
 
-    An encoder-decoder model returns its encoder's states at the last token of the text. Soft prompts
-    need a model on the tree.
+    An encoder-decoder returns its encoder's states. Soft prompts need a model on the tree.
     """
     needs_generator(model, "a state after the last token")  # its states are those of whole texts
     tree = not model.encoder_decoder and model.choose_path() == "tree"
@@ -58,9 +55,7 @@ def hidden_states(
 
 
 @torch.inference_mode()
-def _tree_states(
-    model, before: list[int], ids: list[list[int]], layer: int, soft_prompt, budget: int
-):
+def _tree_states(model, before: list[int], ids: list, layer: int, soft_prompt, budget: int):
     """States at the ends of the sequences, which form one prefix tree after the soft prompt."""
     tree, states = Tree([before + own for own in ids]), []
     ends, state = np.unique(tree.ends, return_inverse=True)
@@ -71,9 +66,7 @@ def _tree_states(
 
 
 @torch.inference_mode()
-def _padded_states(
-    model, before: list[int], ids: list[list[int]], layer: int, soft_prompt, budget: int
-):
+def _padded_states(model, before: list[int], ids: list, layer: int, soft_prompt, budget: int):
     """States from right-padded batches after one cached prefix; no token attends to padding."""
     prefix = _prefix_cache(model, before, soft_prompt)
     past = prefix.get_seq_length()
@@ -98,9 +91,7 @@ def _padded_states(
 
 
 @torch.inference_mode()
-def _plain_states(
-    model, before: list[int], ids: list[list[int]], layer: int, soft_prompt, budget: int
-):
+def _plain_states(model, before: list[int], ids: list, layer: int, soft_prompt, budget: int):
     """The reference: one right-padded row per sequence; an encoder attends in both directions."""
     body = model.hf_model.get_encoder() if model.encoder_decoder else model.hf_model
 

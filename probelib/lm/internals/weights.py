@@ -22,14 +22,11 @@ UNUSED = re.compile(
     "seq_relationship|v_head|discriminator|generator"
 )
 # RoBERTa and its kin number the first token's position pad_token_id + 1: the table is that longer
-SHIFTED = (
-    "camembert", "data2vec-text", "esm", "ibert", "longformer", "luke", "markuplm", "mpnet",
-    "roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod",
-)  # fmt: skip
+SHIFTED = re.compile(
+    "roberta|camembert|data2vec-text|esm|ibert|longformer|luke|markuplm|mpnet|xmod"
+)
 # longest sequences in configurations
-LONGEST = (
-    "max_position_embeddings", "max_seq_len", "seq_length", "max_encoder_position_embeddings",
-)  # fmt: skip
+LONGEST = ("max_position_embeddings", "max_seq_len", "seq_length")
 
 
 def context_length(config) -> int:
@@ -40,9 +37,9 @@ def context_length(config) -> int:
         # one token beyond it changes the rotation of all positions of a batch (Phi 3)
         return int(rope["original_max_position_embeddings"])
     # T5's files hold a meaningless n_positions
-    names = (*LONGEST, *(() if encoder_decoder else ("n_positions",)))
+    names = (*LONGEST, "max_encoder_position_embeddings" if encoder_decoder else "n_positions")
     found = [getattr(config, name, None) or 0 for name in names]
-    shift = (config.pad_token_id or 0) + 1 if config.model_type in SHIFTED else 0
+    shift = (config.pad_token_id or 0) + 1 if SHIFTED.search(config.model_type) else 0
     return int(next((limit - shift for limit in found if limit > 0), 2**31))
 
 
@@ -118,8 +115,7 @@ def _read(model):
     if missing:  # transformers initializes them at random
         raise ProbeError(
             f"{model.name}: {len(missing)} weights are missing from the files of {model.folder} or "
-            f"have another shape: {', '.join(missing[:5])}. Save the whole model, including its "
-            "head, with model.save_pretrained(folder)"
+            f"have another shape: {', '.join(missing[:5])}. Save the whole model, with its head"
         )
     _refuse_unused(model, report["unexpected_keys"])
     return hf_model
@@ -142,8 +138,7 @@ def check_quantization(model, hf_model) -> int:
     if packed < left:
         raise ProbeError(
             f"{model.name}: quantize={model.quantize!r} would quantize only "
-            f"{packed / (packed + left):.0%} of its inner parameters: bitsandbytes knows neither "
-            "experts of mixtures nor a family's own layers. Load it without quantize"
+            f"{packed / (packed + left):.0%} of its inner parameters. Load it without quantize"
         )
     return len(layers)
 
@@ -155,10 +150,8 @@ def quantization_of(folder: Path, quantize: str | None) -> str | None:
         return quantize
     name = packed_as(stored)
     if quantize not in (None, name):
-        raise ProbeError(
-            f"{folder}: the weights are stored as {name} already, which quantize={quantize!r} "
-            "cannot change. Omit it, or load the unquantized model"
-        )
+        what = f"{folder}: the weights are stored as {name} already"
+        raise ProbeError(f"{what}; omit quantize={quantize!r}, or load the unquantized model")
     return name
 
 
@@ -189,15 +182,12 @@ def _refuse_unused(model, names) -> None:
     """ProbeError for unused weights that text needs (a layer, a head); a warning for others."""
     names = sorted(name for name in names if not name.endswith(BUFFERS))
     needed = [name for name in names if not UNUSED.search(name.lower())]
-    if layers := [name for name in needed if re.search(r"\.\d+\.|lm_head|embed_out", name)]:
-        raise ProbeError(
-            f"{model.name}: {len(layers)} weights in {model.folder} are not used by the model that "
-            f"its config.json describes: {', '.join(layers[:5])}. Correct config.json (number of "
-            "layers, tie_word_embeddings, architectures), or save the model again"
-        )
+    said = f"{model.name}: {len(needed)} weights in {model.folder} are not used by the model that "
+    said += f"its config.json describes: {', '.join(needed[:5])}"
+    if any(re.search(r"\.\d+\.|lm_head|embed_out", name) for name in needed):
+        raise ProbeError(f"{said}. Correct it (layers, tie_word_embeddings, architectures)")
     if needed:
-        said = f"{len(needed)} weights are not used: {', '.join(needed[:5])}"
-        warnings.warn(f"{model.name}: {said}", stacklevel=2)
+        warnings.warn(said, stacklevel=2)
 
 
 def refuse_bidirectional(model, hf_model) -> None:
@@ -224,9 +214,8 @@ def refuse_bidirectional(model, hf_model) -> None:
                 apart = read(encoder_outputs=type(encoded)(encoded.last_hidden_state), **given)
     except Exception as error:
         why = f"{type(error).__name__}: {first_line(error)[:200]}"
-        raise ProbeError(
-            f"{model.name}: this model cannot read text alone ({why}); use another model"
-        ) from error
+        said = f"{model.name}: this model cannot read text alone ({why}); use another model"
+        raise ProbeError(said) from error
     # in half precision one expert of a mixture may flip; later tokens that are seen move most places
     exact = hf_model.dtype == torch.float32 and not model.quantize
     for by in ((logits[0] - logits[1]).abs().amax(-1), (logits - apart).abs().amax(-1)):
@@ -234,8 +223,7 @@ def refuse_bidirectional(model, hf_model) -> None:
             raise ProbeError(
                 f"{model.name} ({hf_model.config.model_type}) is not an autoregressive model: a "
                 f"later token, or encoding the prompt apart, changes its logits by {by.max():.2g}. "
-                "In its config.json a masked language model needs '...ForMaskedLM' in "
-                "architectures, a decoder is_decoder=true"
+                "In config.json masked ones need '...ForMaskedLM', decoders is_decoder=true"
             )
 
 
@@ -245,5 +233,4 @@ def _decoder_start(model, hf_model) -> int:
         if (start := getattr(config, "decoder_start_token_id", None)) is not None:
             hf_model.config.decoder_start_token_id = start
             return start
-    what = "neither config.json nor generation_config.json has a decoder_start_token_id"
-    raise ProbeError(f"{model.folder}: {what}")
+    raise ProbeError(f"{model.folder}: no file of its configuration has a decoder_start_token_id")

@@ -29,7 +29,7 @@ class ChatModel:
 
     name: str
     url: str
-    answered_as: list = field(default_factory=list, init=False, repr=False, compare=False)
+    answered_as: dict = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self):
         check_url(self.url)
@@ -64,12 +64,8 @@ class ChatModel:
         except (LookupError, TypeError, AttributeError):
             text = named = None
         if not isinstance(text, str):  # thoughts may have used all tokens up
-            raise ProbeError(
-                f"{self.url}: {self.name!r} returns no text (max_tokens={max_tokens}): "
-                f"{str(answer)[:200]!r}"
-            )
-        if named != (self.answered_as or [named])[0]:
-            before = self.answered_as[0]
+            what = f"{self.url}: {self.name!r} returns no text (max_tokens={max_tokens})"
+            raise ProbeError(f"{what}: {str(answer)[:200]!r}")
+        if named != (before := self.answered_as.setdefault("model", named)):
             raise ProbeError(f"{self.url} answers as {named!r} now, and as {before!r} before")
-        self.answered_as[:] = [named]
         return text

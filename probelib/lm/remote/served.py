@@ -5,10 +5,8 @@ the prompt once per candidate, often 10 to 25 times the tokens of the prefix tre
     model = lm.load("http://localhost:8000/v1#EleutherAI/pythia-410m")
 
 The part after # names the model on the server and its tokenizer: a Hugging Face id, a folder or a
-shipped organism (start the server with ``--served-model-name`` if the names differ).
-
-Many servers silently return something else, e.g. only the generated tokens. So the first request is
-a check (``Served.check``), and every response is compared with the ids that were sent:
+shipped organism (start the server with ``--served-model-name`` if the names differ). The first
+request is a check (``Served.check``), and every response is compared with the ids that were sent:
 
     sent      t0    t1    t2    t3            one sequence: prompt and continuation, joined
     received  null  p(t1) p(t2) p(t3) p(g)    g: one generated token, which some servers require
@@ -61,8 +59,8 @@ class Served(Model):
         self._answered_as: dict = {}  # the model that the first response names
 
     def _unsupported(self, *_, **__):
-        what = "a server returns log-probabilities and greedy text, no hidden states, gradients"
-        raise ProbeError(f"{self.name}: {what} or beams. Load the model locally for those")
+        what = "a server has no hidden states, gradients or beams. Load the model locally for those"
+        raise ProbeError(f"{self.name}: {what}")
 
     hidden_states = integrated_gradients = _unsupported
     hf_model = config = property(_unsupported)
@@ -124,8 +122,6 @@ class Served(Model):
     def _fault(self, what: str) -> NoReturn:
         hint = "use a server with echo and logprobs in /completions (vLLM), or load the model here"
         raise ProbeError(f"{self.url} ({self.card.get('owned_by')}): {what}. {hint}")
-
-    # Scoring and generation
 
     def score(self, contexts: list[list[int]], branches: list[tuple[int, tuple[int, ...]]]):
         """Arguments and results as in ``tree.score_tree``."""
@@ -226,8 +222,6 @@ class Served(Model):
             best.append(token if token >= 0 and value >= top[most] else self.id(most))
         return np.minimum([math.nan, *values[1 : len(ids)], math.nan], 0.0)[: len(best)], best
 
-    # The check
-
     def check(self) -> dict:
         """Test the server with 20 sentences; return what was measured. ProbeError names its fault:
 
@@ -251,10 +245,8 @@ class Served(Model):
         whole = [i + tokens for i, (tokens, _) in zip(cut, texts, strict=True)]
         again = self._score_sequences(whole[::-1], temperature=0.5)[::-1]
         own, other = [], 0
-        for i, (tokens, generated), (known, _), (_, best) in zip(
-            cut, texts, first, again, strict=True
-        ):
-            own.append((np.append(known[: len(i)], generated), tokens))
+        for i, (tokens, new), (known, _), (_, best) in zip(cut, texts, first, again, strict=True):
+            own.append((np.append(known[: len(i)], new), tokens))
             other += tokens[:1] != best[len(i) : len(i) + 1]
         if other > len(ids) // 4:  # fewer may be near ties in half precision
             self._fault("greedy decoding does not generate the most probable token (a penalty?)")
