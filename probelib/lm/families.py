@@ -108,8 +108,7 @@ def _mask(hf_model, visible: torch.Tensor, query: torch.Tensor, key: torch.Tenso
 
 
 def distance_bias(hf_model, key: torch.Tensor):
-    """Context manager: ALiBi by depth, the family's own bias for positions 0..max read at each
-    key's depth. No effect on other families."""
+    """Context manager: ALiBi by depth, the family's own bias read at each key's depth."""
     kind = hf_model.config.model_type
     if kind in NO_POSITIONS:
         owner = hf_model.transformer
@@ -121,8 +120,7 @@ def distance_bias(hf_model, key: torch.Tensor):
     build, length = getattr(owner, name), int(key.max()) + 1
 
     def by_depth(first, second, *args, **kwargs):
-        """MPT passes (heads, length); BLOOM and Falcon pass (mask, heads) and count positions from
-        the mask."""
+        """MPT passes (heads, length); BLOOM and Falcon (mask, heads), and count in the mask."""
         ones = torch.ones(1, length, dtype=torch.long, device=key.device)
         arguments = (first, length) if kind == "mpt" else (ones, second)
         return build(*arguments, *args, **kwargs)[..., key]

@@ -49,8 +49,7 @@ def gguf_file(source: str) -> Path:
 
 
 def unpacked(file: Path) -> Path:
-    """The folder of a plain copy of a GGUF file (config, safetensors in float32, tokenizer) in the
-    user's cache. Raise ProbeError if transformers cannot unpack it."""
+    """The folder of a plain copy of a GGUF file in the user's cache; ProbeError if it fails."""
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "probelib" / "gguf"
     folder = cache / f"{files.slug(file.stem)}-{files.sha256(file)[:16]}"
     if (folder / "config.json").exists():

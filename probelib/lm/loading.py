@@ -56,8 +56,7 @@ def load(
 
 
 def load_decoders(names: list[str], **options) -> dict[str, Model]:
-    """Name -> decoder-only model, for prompts that a model continues; ``options`` as in ``load``.
-    Raise ProbeError for an encoder-decoder model."""
+    """Name -> decoder-only model; ``options`` as in ``load``. ProbeError for others."""
     loaded = {name: load(name, **options) for name in names}
     for name, model in loaded.items():
         if model.encoder_decoder:

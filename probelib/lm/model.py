@@ -1,5 +1,4 @@
-"""What a model is: ``Model``, the protocol of local and served models, and ``LM``, a local one with
-its files, tokenizer and weights."""
+"""``Model``, the protocol of local and served models, and ``LM``, a local one."""
 
 import json
 import math
@@ -77,7 +76,7 @@ class Model:
         if self.format:
             return self.tokens.read(prompt)
         has_one = getattr(self.tokenizer, "chat_template", None)
-        return text.user_turn(self.tokens, prompt) if has_one else prompt
+        return text.user_turn(self.tokens, prompt)[0] if has_one else prompt
 
     @cached_property
     def tokens(self) -> Tokens:
@@ -140,10 +139,8 @@ class LM(Model):
         if (reads and reads != text.digest(self.tokenizer)) or (
             "_loaded" in vars(self) and self._loaded[0] != self._weights()
         ):
-            raise ProbeError(
-                f"{self.name}: the tokenizer, or weights or settings of model.hf_model, were "
-                "changed after loading; use lm.load(hf_model, tokenizer, name=...)"
-            )
+            what = f"{self.name}: its tokenizer or model.hf_model was changed after loading"
+            raise ProbeError(f"{what}; use lm.load(hf_model, tokenizer, name=...)")
         return self._identity()
 
     def _identity(self) -> dict:
@@ -163,10 +160,8 @@ class LM(Model):
 
     def _check_files(self) -> None:
         if file_states(self._folders) != self._states:
-            raise ProbeError(
-                f"{self.name}: files in {self.folder} were changed since it was loaded. Load it "
-                "again, or score a copy"
-            )
+            what = f"{self.name}: files in {self.folder} were changed since it was loaded"
+            raise ProbeError(f"{what}. Load it again, or score a copy")
 
     def _weights(self) -> str:
         from probelib.lm.internals.forwards import weight_sums
@@ -180,17 +175,14 @@ class LM(Model):
         return self._loaded[1]
 
     def confirm(self, record: dict) -> None:
-        """Raise ProbeError if loaded weights compute other numbers than those of ``record``, an
-        earlier ``describe()``: something changed that no key names."""
+        """Raise ProbeError if the loaded weights compute other numbers than at ``describe()``."""
         if "_loaded" not in vars(self) or not record.get("probe"):
             return
         from probelib.lm.internals.forwards import same_probe
 
         if not same_probe(self, self.probe, record["probe"]):
-            raise ProbeError(
-                f"{self.name}: stored scores were computed with other log-probabilities of the "
-                "same files and versions than now. Has a library been changed? Delete them"
-            )
+            what = "stored scores were computed with other log-probabilities of the same files"
+            raise ProbeError(f"{self.name}: {what}. Has a library been changed? Delete them")
 
     def describe(self) -> dict:
         """Provenance: ``identity``, and what is known once the weights are loaded."""
@@ -297,11 +289,6 @@ class LM(Model):
             return json.loads(file.read_bytes()).get("eos_token_id") if file.exists() else None
         except (ValueError, AttributeError) as error:
             raise ProbeError(f"{file} cannot be read: {error}") from error
-
-    @property
-    def pad(self) -> int:
-        """A valid token to pad with; it is always masked."""
-        return min(self.ends, default=0)
 
     @cached_property
     def n_parameters(self) -> int:

@@ -74,8 +74,7 @@ def short_names(*parameters, format: str = "bare"):
 
 
 def claim(name: str) -> tuple[str, str]:
-    """(display name, source) of a model, for the rest of this process. Raise ProbeError if the
-    display name stands for another source already."""
+    """(display name, source) of a model from now on; ProbeError if the name is another's."""
     plain, variant = split_variant(name)
     if variant:  # a variant of a display name is one of its source
         short, source = claim(plain)
@@ -107,11 +106,7 @@ def is_gguf(source: str) -> bool:
 
 
 def split_display(name: str) -> tuple[str, str]:
-    """(display name, source) of "mine=/data/model"; ("", name) of a name without one.
-
-    >>> split_display("mine=EleutherAI/pythia-160m"), split_display("mine=smollm2-135m@4bit")
-    (('mine', 'EleutherAI/pythia-160m'), ('mine', 'smollm2-135m@4bit'))
-    """
+    """(display name, source) of "mine=/data/model"; ("", name) of a name without one."""
     first, _, rest = name.partition("=")
     plain = split_variant(rest)[0]
     source = plain in organisms() or "/" in rest or is_folder(plain) or is_gguf(plain)
@@ -126,11 +121,7 @@ def split_display(name: str) -> tuple[str, str]:
 
 def with_base(entry: str) -> tuple[str, str]:
     """(tuned, base or "") of an entry "tuned=base" or "tuned". Names of folders may hold "="
-    themselves ("lr=1e-4/checkpoint-100"), and the tuned model may have a display name.
-
-    >>> with_base("lmsys/vicuna-7b-v1.3=huggyllama/llama-7b"), with_base("atlas-neox-2.4m-it")
-    (('lmsys/vicuna-7b-v1.3', 'huggyllama/llama-7b'), ('atlas-neox-2.4m-it', ''))
-    """
+    themselves ("lr=1e-4/checkpoint-100"), and the tuned model may have a display name."""
     given, source = split_display(entry)
     if given:
         tuned, base = with_base(source)
@@ -185,11 +176,7 @@ def split_revision(name: str) -> tuple[str, str | None, str]:
 
 
 def split_variant(name: str) -> tuple[str, str]:
-    """A model's name, and the variant after it; "" without one.
-
-    >>> split_variant("Qwen/Qwen3-0.6B@4bit@chat"), split_variant("EleutherAI/pythia-160m@step1000")
-    (('Qwen/Qwen3-0.6B', '@4bit@chat'), ('EleutherAI/pythia-160m@step1000', ''))
-    """
+    """A model's name, and the variant after it: ("Qwen/Qwen3-0.6B", "@4bit@chat"), or ""."""
     found = VARIANT.search(name)
     return (name[: found.start()], found[0]) if found and not is_folder(name) else (name, "")
 

@@ -18,8 +18,7 @@ from probelib.lm.tree import gather_logprobs, to_numpy_checked
 
 
 def score_plain(hf_model, contexts: list[list[int]], branches: Branches, rows: int = 16) -> Scores:
-    """Arguments and results as in ``tree.score_tree``; ``rows`` sequences per forward, sorted by
-    length."""
+    """Arguments and results as in ``tree.score_tree``; ``rows`` sequences per forward."""
     starts = [len(contexts[c]) - 1 for c, _ in branches]  # what predicts the first token
     order = sorted(range(len(branches)), key=lambda b: (starts[b] + len(branches[b][1]), b))
     logprobs, argmax = [np.empty(0)] * len(branches), [np.empty(0)] * len(branches)
@@ -58,8 +57,7 @@ def gather_branches(logits: torch.Tensor, branches: Sequence[tuple[Ints, Ints]])
 
 
 def pad_right(sequences: list[list[int]], device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Ids and mask (1 = token, 0 = padding), both [rows, longest]. With right padding no family
-    needs position ids."""
+    """Ids and mask (1: token), both [rows, longest]. So no family needs position ids."""
     longest = max(map(len, sequences))
     ids = torch.tensor([s + [0] * (longest - len(s)) for s in sequences], device=device)
     mask = torch.tensor([[1] * len(s) + [0] * (longest - len(s)) for s in sequences], device=device)

@@ -130,8 +130,7 @@ def score_ids(model, contexts: list[list[int]], branches: Branches, path: str = 
 
 
 def _frame(model, rows: pd.DataFrame, ids: list, scores: list, argmax: list) -> pd.DataFrame:
-    """The frame of ``logprobs``; scores and arg-max of a branch: one longer than its ids with
-    ``end``."""
+    """The frame of ``logprobs``; with ``end`` scores are one longer than the ids."""
     branch, lengths = rows["branch"].to_numpy(), np.array(list(map(len, ids)), dtype=np.int64)
     of_tokens = [each[: len(tokens)] for each, tokens in zip(scores, ids, strict=True)]
     best = [each[: len(tokens)] for each, tokens in zip(argmax, ids, strict=True)]

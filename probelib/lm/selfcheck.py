@@ -114,8 +114,7 @@ def _why_not(model, path: str, budget: int) -> str:
 
 
 def _largest(scores: list[np.ndarray], truth: list[np.ndarray], share: float = 1) -> float:
-    """The largest |scores - truth| over all settings of the ``share`` of tokens that differ
-    least."""
+    """The largest |scores - truth| of the ``share`` of tokens that differ least."""
     moved = [np.abs(of[: len(truth[0])] - truth[0][: len(of)]) for of in scores]
     return max(float(np.quantile(each, share)) for each in moved)
 
@@ -150,8 +149,7 @@ def _scores(model, path: str, budget: int) -> dict[str, Any]:
 
 
 def _in_float32(model, path: str, budget: int) -> dict | None:
-    """``_scores`` of a model in half precision with its weights in float32, for this call. None for
-    other models, and where memory does not hold the weights twice."""
+    """``_scores`` of a model in half precision with weights in float32; None without memory."""
     hf_model = model.hf_model
     tensors = [*hf_model.parameters(), *hf_model.buffers()]
     half = [tensor for tensor in tensors if tensor.dtype == hf_model.dtype != torch.float32]

@@ -132,8 +132,7 @@ def _first_difference(tokenizer, file: Path) -> str:
 
 
 def digest(tokenizer) -> str:
-    """16 hex digits of everything that turns a text into ids: the serialized tokenizer, special
-    tokens, chat template and its date."""
+    """16 hex digits of everything that turns a text into ids, template and date included."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     whole = backend.to_str() if backend is not None else sorted(tokenizer.get_vocab().items())
     if backend is not None:  # without the padding and truncation of the last call
@@ -146,14 +145,9 @@ def digest(tokenizer) -> str:
     return hashlib.sha256(json.dumps(about, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
-def user_turn(tokens, prompt: str) -> str:
-    """A prompt as the user turn of the chat template, up to the place where answers begin: without
-    the BOS token, which ``tokens`` adds, and the blank before an answer."""
-    return turn_and_blank(tokens, prompt)[0]
-
-
-def turn_and_blank(tokens, prompt: str) -> tuple[str, str]:
-    """``user_turn``, and the blank that the template writes before an answer ("" or " ").
+def user_turn(tokens, prompt: str) -> tuple[str, str]:
+    """A prompt as the user turn of the chat template, up to the place where answers begin, without
+    the BOS token, which ``tokens`` adds; and the blank before an answer ("" or " ").
 
     The template is asked: an assistant turn with a rare word is rendered, and answers begin where
     that word stands. Raise ProbeError if it has no such place.
@@ -181,8 +175,7 @@ def turn_and_blank(tokens, prompt: str) -> tuple[str, str]:
 
 
 def render(tokenizer, turns: list[tuple[str, str]], **options) -> str:
-    """(role, text) turns as the chat template writes them, on the day ``DAY``, with thinking off
-    where it can be."""
+    """(role, text) turns as the chat template writes them, on ``DAY`` and without thinking."""
     from transformers.utils import chat_template_utils
 
     template, name = getattr(tokenizer, "chat_template", None), tokenizer.name_or_path

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import chain
 
 from probelib.errors import ProbeError
-from probelib.lm.text import ANSWER, CUE, PATTERNS, no_panic, prompt_ids, turn_and_blank, user_turn
+from probelib.lm.text import ANSWER, CUE, PATTERNS, no_panic, prompt_ids, user_turn
 
 
 class Tokens:
@@ -36,7 +36,7 @@ class Tokens:
         self._turns: dict[str, str] = {}
         self.format = format
         self._format = PATTERNS.get(format, "{}").split("{}")
-        self._blank = turn_and_blank(self, "a")[1] if format == "chat" else ""
+        self._blank = user_turn(self, "a")[1] if format == "chat" else ""
 
     @property
     def bos_rule(self) -> str:
@@ -64,7 +64,7 @@ class Tokens:
     def frame(self) -> tuple[str, str]:
         """What the chat template writes before and after a user's text; "" without a template."""
         try:
-            before, _, after = user_turn(self, ANSWER[::-1]).partition(ANSWER[::-1])
+            before, _, after = user_turn(self, ANSWER[::-1])[0].partition(ANSWER[::-1])
         except ProbeError:
             return "", ""
         return before, after
@@ -107,7 +107,7 @@ class Tokens:
         if self.format in PATTERNS:
             return before + prompt.removesuffix(CUE) + after
         if prompt not in self._turns:
-            self._turns[prompt] = user_turn(self, prompt)
+            self._turns[prompt] = user_turn(self, prompt)[0]
         return self._turns[prompt]
 
     def said(self, continuation: str) -> str:
@@ -188,8 +188,7 @@ class Tokens:
 
 
 def check_length(model, prompt: str, n: int) -> None:
-    """Raise ProbeError if a prompt and what follows it (``n`` tokens together) exceed the model's
-    context."""
+    """Raise ProbeError if a prompt and what follows it (``n`` tokens) exceed the context."""
     if n > model.context:
         raise ProbeError(
             f"{model.name} reads at most {model.context} tokens; the prompt {prompt[:50]!r}... "

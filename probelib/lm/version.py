@@ -1,5 +1,4 @@
-"""What computes scores, as part of every store key; apart from the core, so that a store can be
-read without torch."""
+"""What computes scores, as part of every store key; it needs no torch."""
 
 import ast
 import hashlib
@@ -39,8 +38,7 @@ def scoring() -> dict[str, str]:
 
 
 def check_unchanged() -> None:
-    """Raise ProbeError if the code or a library was exchanged on the disk since this process
-    imported it: what is imported from now on is not what the key of a score names."""
+    """Raise ProbeError if the code or a library was exchanged on the disk since the import."""
     versions, sources = _versions(), _sources()
     changed = [f"{n} {VERSIONS[n]} -> {now}" for n, now in versions.items() if now != VERSIONS[n]]
     if sources != AT_IMPORT and _digest(sources) != scoring()["code"]:

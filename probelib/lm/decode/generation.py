@@ -64,8 +64,7 @@ def generate(
 def continue_ids(
     model, ids: list[list[int]], length: int, beams: int = 1, returned: int = 1, batch: int = 32
 ) -> tuple[list[list[Text]], dict]:
-    """``generate`` for prompts of token ids: per prompt the ``returned`` best texts of at most
-    ``length`` tokens, and ``cost``."""
+    """``generate`` for token ids: per prompt its ``returned`` best texts; and ``cost``."""
     path = model.choose_path()
     if path == "served":
         return model.continue_ids(ids, length, beams, returned, batch)
@@ -147,7 +146,7 @@ def _by_transformers(
         "max_new_tokens": length,
         "num_beams": beams,
         "num_return_sequences": returned,
-        "pad_token_id": model.pad,
+        "pad_token_id": min(model.ends, default=0),  # any valid one: it is masked
         "eos_token_id": sorted(model.ends) or None,
         "return_dict_in_generate": True,
         "output_scores": True,

@@ -46,8 +46,7 @@ class Labels:
     """
 
     def __init__(self, model, labels: Mapping[str, list[str]], end: bool = True):
-        """``end``: a label includes the end-of-sequence token, so that "New York" does not include
-        "New York City". Without it no label may be a prefix of another one."""
+        """``end``: labels include the end token; without it none may be a prefix of another."""
         if end and model.eos is None:
             raise ProbeError(f"{model.name} has no end-of-sequence token; search with end=False")
         if not isinstance(labels, Mapping) or not labels:

@@ -77,8 +77,7 @@ class SharedCache:
                 kept[..., past : past + n, :] = part
 
     def prefill(self, prompts: Sequence[Sequence[int]], budget: int) -> tuple[list, torch.Tensor]:
-        """Forward the tree of some prompts; return the positions of their ends, and the log-probs
-        there."""
+        """Forward the tree of some prompts: the positions of their ends, log-probs there."""
         tree, outputs = Tree(prompts), []
         ends, end = np.unique(tree.ends, return_inverse=True)
         for start in range(0, len(tree), budget):

@@ -1,5 +1,4 @@
-"""Where the files of a model are (an organism, a folder, a GGUF file, Hugging Face's cache; of an
-adapter: its base), and whether they are whole."""
+"""Where the files of a model are, and whether they are whole."""
 
 import hashlib
 import json
@@ -110,8 +109,7 @@ def file_states(folders: list[Path]) -> list[tuple]:
 
 
 def digest_files(folders: list[Path]) -> str:
-    """16 hex digits of the files that change a number. Files in Hugging Face's cache are not read:
-    they are named by their contents."""
+    """16 hex digits of the files; those in Hugging Face's cache are named by their contents."""
     sha = hashlib.sha256()
     for path in _model_files(folders):
         sha.update(os.fsencode(path.name))
@@ -146,8 +144,7 @@ def _check_organism(folder: Path) -> None:
 
 
 def check_complete(folder: Path) -> None:
-    """Raise ProbeError for a folder without config, intact safetensors (as their index says) or
-    tokenizer. Pickled weights are never loaded."""
+    """Raise ProbeError for a folder without config, intact safetensors or tokenizer."""
     if not (folder / "config.json").is_file():
         raise ProbeError(f"{folder} has no config.json: it is not a model folder")
     if not weight_files(folder):
@@ -178,8 +175,7 @@ def stored_quantization(folder: Path) -> dict:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The safetensors that transformers loads from a folder: model.safetensors, otherwise those
-    that its index names."""
+    """The safetensors that transformers loads: model.safetensors, or those of its index."""
     single = folder / "model.safetensors"
     if single.exists() or single.is_symlink():
         return [single]
@@ -202,8 +198,7 @@ def weight_map(folder: Path) -> dict[str, str]:
 
 
 def read_header(path: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Tensor -> (type, shape) of a safetensors file. Raise ProbeError if the file is missing,
-    damaged or a Git LFS pointer."""
+    """Tensor -> (type, shape) of a safetensors file; ProbeError if it is missing or damaged."""
     from safetensors import SafetensorError, safe_open
 
     if not path.is_file():  # also of links that lead nowhere and of pipes

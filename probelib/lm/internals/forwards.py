@@ -119,16 +119,14 @@ def text_ids(config) -> np.ndarray:
 
 
 def same_probe(model, first: list[float], second: list[float]) -> bool:
-    """Whether two probes are one model's, up to rounding on another machine or with another number
-    of threads."""
+    """Whether two probes are one model's, up to rounding on another machine."""
     exact = model.hf_model.dtype == torch.float32 and not model.quantize
     apart = SAME if exact else SAME_HALF
     return len(first) == len(second) and np.allclose(first, second, 0, apart, equal_nan=True)
 
 
 def weight_sums(hf_model) -> str:
-    """16 hex digits of the sums over rows and columns of all weights' bits, and of all settings: any
-    edit changes them."""
+    """16 hex digits of the sums over rows and columns of all weights' bits, and of settings."""
     config = hf_model.config.to_json_string(use_diff=False)
     sha = hashlib.sha256(repr((config, _settings(hf_model))).encode())
     for tensor in (*hf_model.parameters(), *hf_model.buffers()):

@@ -17,8 +17,7 @@ from probelib.lm.model import LM
 
 
 class InMemory(LM):
-    """An ``LM`` without a folder. Its identity is measured when it is asked for: the weights, the
-    settings of the modules, the tokenizer, and what the model computes for a fixed probe."""
+    """An ``LM`` without a folder; its identity is measured whenever it is asked for."""
 
     tokenizer_source = "as given"
 

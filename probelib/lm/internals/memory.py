@@ -59,8 +59,7 @@ def parameters(name: str) -> float | None:
 
 
 def free_bytes(device) -> float:
-    """Memory of a device that nobody uses (on a CPU: of the machine; 0 if the system does not
-    report it)."""
+    """Free memory of a device (on a CPU: of the machine; 0 if the system does not report it)."""
     if device.type == "cuda":
         import torch
 

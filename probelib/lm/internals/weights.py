@@ -58,8 +58,7 @@ def is_masked(config) -> bool:
 
 
 def load_weights(model):
-    """The transformers model of an ``LM`` in evaluation mode; sets ``model.quantized_modules``.
-    Raise ProbeError if the files do not fit the configuration."""
+    """The transformers model of an ``LM``; ProbeError if the files do not fit the configuration."""
     from transformers import GenerationConfig
 
     from probelib.lm.internals.forwards import exact_layers, full_precision
@@ -122,8 +121,7 @@ def _read(model):
 
 
 def check_quantization(model, hf_model) -> int:
-    """Return the number of quantized modules. Raise ProbeError if less than half of the inner
-    parameters are quantized."""
+    """The number of quantized modules; ProbeError if less than half of the inside is quantized."""
     if model.quantize not in QUANTIZE:
         return 0
     from bitsandbytes.nn import Linear4bit, Linear8bitLt

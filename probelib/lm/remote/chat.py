@@ -1,5 +1,4 @@
-"""``ChatModel``: a chat model behind an OpenAI-style server, used for its texts only (a judge, a
-writer of templates). A model whose log-probabilities are needed is ``served.Served``."""
+"""``ChatModel``: a chat model behind an OpenAI-style server, used for its texts only."""
 
 import time
 from dataclasses import dataclass, field
@@ -45,8 +44,7 @@ class ChatModel:
     describe = identity
 
     def generate(self, prompts: list[str], max_new_tokens: int = 800, chat: bool = True):
-        """The response to every prompt at temperature 0, one request per distinct prompt; columns
-        as in ``lm.generate``."""
+        """The response to each prompt at temperature 0; columns as in ``lm.generate``."""
         started = time.perf_counter()
         answers = {text: self._respond(text, max_new_tokens) for text in dict.fromkeys(prompts)}
         columns = {"prompt": range(len(prompts)), "rank": 0, "text": [answers[p] for p in prompts]}

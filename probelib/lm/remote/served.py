@@ -72,8 +72,7 @@ class Served(Model):
         return "served"
 
     def identity(self) -> dict:
-        """Everything that changes a number, measured: the whole tokenizer with its template, and
-        the log-probabilities (nats, 4 digits) of the check's sequences. So the server must run."""
+        """The whole tokenizer, and log-probabilities (nats, 4 digits) of the check's sequences."""
         self.choose_path()
         measured = {"tokenizer": digest(self.tokenizer), "probe": self._checked["probe"]}
         return {"model": self.model_name, "endpoint": self.url} | measured
@@ -98,8 +97,7 @@ class Served(Model):
 
     @property
     def context(self) -> int:
-        """Longest sequence in tokens: the server's limit without the generated token and the one
-        that ``scoring`` does not count."""
+        """Longest sequence in tokens: without the generated one and the one that is not counted."""
         return int(self.card.get("max_model_len") or 2**31) - 2
 
     @property
@@ -141,8 +139,7 @@ class Served(Model):
         return logprobs, argmax, cost
 
     def continue_ids(self, ids: list, length: int, beams: int, returned: int, batch: int):
-        """As ``decode.generation.continue_ids``. A server has no beams, but it can rank the most
-        probable next tokens (``length`` 1)."""
+        """As ``decode.generation.continue_ids``; instead of beams the most probable next tokens."""
         if beams > 1 and length > 1:
             self._unsupported()
         found, options = [], GREEDY | {"max_tokens": length, "logprobs": returned}
