@@ -33,7 +33,6 @@ def forward_packed(
 ) -> torch.Tensor:
     """Forward a packed row after a cache (which it extends); return the outputs at some tokens.
 
-    tokens   [n] ids of the row
     depth    [past + n] position of every key, cached ones first
     visible  [n, past + n] bool: the keys that each token attends to
     keep     indices of the tokens whose outputs are returned, at least one

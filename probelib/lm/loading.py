@@ -60,7 +60,5 @@ def load_decoders(names: list[str], **options) -> dict[str, Model]:
     loaded = {name: load(name, **options) for name in names}
     for name, model in loaded.items():
         if model.encoder_decoder:
-            raise ProbeError(
-                f"{name} is an encoder-decoder: it continues no list of examples; omit it"
-            )
+            raise ProbeError(f"{name} is an encoder-decoder, which continues no prompt; omit it")
     return loaded

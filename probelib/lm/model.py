@@ -11,7 +11,7 @@ from probelib.errors import ProbeError
 from probelib.lm import text
 from probelib.lm.internals.folders import commit_of, digest_files, file_states
 from probelib.lm.internals.memory import EMBEDDINGS, count_parameters
-from probelib.lm.internals.weights import context_length, is_masked, load_weights
+from probelib.lm.internals.weights import context_length, is_masked, load_weights, prepare
 from probelib.lm.names import format_of
 from probelib.lm.tokens import Tokens
 
@@ -298,17 +298,24 @@ class LM(Model):
     @cached_property
     def hf_model(self):
         """The transformers model in evaluation mode."""
-        from probelib.lm.internals.forwards import probe
-
-        vars(self)["hf_model"] = hf_model = load_weights(self)
+        vars(self)["hf_model"] = hf_model = self._load()  # the checks ask for it
         try:
-            probed = probe(self)
-            self._loaded = self._weights(), probed
-            self._check_files()
-        except Exception:  # it holds other weights than the key of its scores would name
+            prepare(self, hf_model)
+            self._remember()
+        except Exception:
             del vars(self)["hf_model"]
             raise
         return hf_model
+
+    def _load(self):
+        return load_weights(self)
+
+    def _remember(self) -> None:
+        from probelib.lm.internals.forwards import probe
+
+        probed = probe(self)
+        self._loaded = self._weights(), probed
+        self._check_files()  # it may hold other weights than the key of its scores would name
 
     @cached_property
     def budget(self) -> int:

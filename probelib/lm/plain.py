@@ -1,5 +1,5 @@
 """The plain path: one padded sequence per request, no cache, no tree. It is the reference for the
-fast path, and the fallback for architectures on which the two disagree.
+fast path, and the fallback where the two disagree.
 
 Which logit predicts which token (a prompt of 3 tokens, a continuation of 2):
 

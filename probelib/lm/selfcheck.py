@@ -45,17 +45,12 @@ def choose(model) -> tuple[str, str]:
         return "pseudo", ""
     with FORWARD:
         failed = failures(model)
-    path = next(path for path in _paths(model) if path not in failed)
+    path = next(path for path in PATHS if path not in failed)
     why = "; ".join(f"{faster}: {reason}" for faster, reason in failed.items())
     if why:
         said = f"{model.name} is scored on the path {path!r}, slower than the tree ({why})"
         warnings.warn(said, stacklevel=4)
     return path, why
-
-
-def _paths(model) -> list[str]:
-    """An encoder-decoder reads each prompt once on all paths."""
-    return [path for path in PATHS if path != "repeated" or not model.encoder_decoder]
 
 
 def score_by(model, path: str, contexts, branches, budget: int) -> tuple[list, list, dict]:
@@ -77,7 +72,7 @@ def failures(model) -> dict[str, str]:
     """Path -> why it does not reproduce the log-probs of single sequences, for the paths faster
     than the first that does; also with attention windows that matter in a short check."""
     failed: dict[str, str] = {}
-    for path in _paths(model)[:-1]:
+    for path in PATHS[:-1]:
         check = partial(_why_not, model, path)
         why = retry_on_oom(model, check)
         with narrow_windows(model.hf_model, SHARED // 2) as narrowed:
@@ -92,6 +87,8 @@ def _why_not(model, path: str, budget: int) -> str:
     """Compare a path with single sequences; "" if they agree. In half precision the path must be
     exact with the same weights in float32, where memory allows it, and as near to that as single
     sequences are."""
+    if path == "repeated" and model.encoder_decoder:
+        return "an encoder reads each prompt once on every path"
     exact, scores = _in_float32(model, path, budget), _scores(model, path, budget)
     for of in (exact, scores):
         if of and isinstance(of[path], str):

@@ -81,9 +81,7 @@ class Tokens:
             ids.update(zip(plain, (start + i for i in encoded), strict=True))
         if empty := [text for text in texts if not ids[text]]:
             what = f"the prompt {empty[0]!r} has no token, and this tokenizer adds none"
-            raise ProbeError(
-                f"{what}: nothing to predict from. Use a text of one character or more"
-            )
+            raise ProbeError(f"{what}: nothing to predict from. Use a longer prompt")
         return [ids[text] for text in texts]
 
     def behind(self, texts: list[str]) -> list[list[int]]:
@@ -170,10 +168,9 @@ class Tokens:
         """Raise ProbeError if an id is outside the model's vocabulary."""
         if ids and max(ids) >= self.size:
             token = self.tokenizer.convert_ids_to_tokens(max(ids))
-            raise ProbeError(
-                f"{text[:50]!r} contains the token {token!r} (id {max(ids)}), but the model has "
-                f"{self.size} tokens: the tokenizer is another model's, or was extended"
-            )
+            what = f"{text[:50]!r} contains the token {token!r} (id {max(ids)})"
+            why = "the tokenizer is another model's, or was extended"
+            raise ProbeError(f"{what}, but the model has {self.size} tokens: {why}")
 
     def _ids(self, text: str) -> tuple[int, ...]:
         if text not in self._known:

@@ -10,8 +10,8 @@ r"""The fast path: all requests form one prefix tree, and each distinct token is
                                           /    \       |         predicted, never forwarded.
                                        Paris  Lyon   Madrid
 
-A token attends to its ancestors only (tree mask); its position is its depth. So it attends to the
-same tokens, at the same positions, as in its own sequence: the scores are exact.
+A token attends to its ancestors only; its position is its depth. So it attends to the same tokens,
+at the same positions, as in its own sequence: the scores are exact.
 """
 
 from collections.abc import Callable, Sequence
@@ -130,8 +130,8 @@ def forward_tree(
     layer: int | None = None,
     cache=None,
 ) -> dict:
-    """Forward every node once: depth first, in rows of ``budget`` tokens. Node q attends to node p
-    if p <= q < end[p]; between two rows the cache keeps only the ancestors of the next node.
+    """Forward every node once, in rows of ``budget`` tokens. Node q attends to node p if p <= q <
+    end[p]; between two rows the cache keeps only the ancestors of the next node.
 
     requested  the nodes whose outputs are read, sorted
     read       called with the outputs at the requested nodes of a row, and these nodes
@@ -166,8 +166,7 @@ def forward_tree(
 
 
 def _visible(keys: np.ndarray, end: np.ndarray, virtual: int, n: int, device) -> torch.Tensor:
-    """[n, virtual + keys] bool: what each of the last ``n`` nodes attends to; a soft prompt, to
-    which all do, comes first."""
+    """[n, virtual + keys] bool: what the last ``n`` nodes attend to; all do to a soft prompt."""
     place = np.pad(keys, (virtual, 0), constant_values=-1)
     after = np.pad(end, (virtual, 0), constant_values=keys[-1] + 1)
     places, ends = to_device(place, device), to_device(after, device)
@@ -188,7 +187,7 @@ def gather_logprobs(
     logits: torch.Tensor, rows: Ints, tokens: Ints
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """log-softmax(logits)[rows, tokens] in float32 (NaN for token -1), the arg-max of every row,
-    and whether all logits are finite, without waiting for the GPU: for ``to_numpy_checked``."""
+    and whether all logits are finite: for ``to_numpy_checked``, as it does not wait for the GPU."""
     logits, on_cpu = logits.float(), logits.device.type == "cpu"
     # on a CPU numpy's arg-max is ten times as fast as torch's
     best = torch.from_numpy(logits.numpy().argmax(-1)) if on_cpu else logits.argmax(-1)

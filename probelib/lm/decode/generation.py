@@ -102,12 +102,9 @@ def generate_ids(
 
 def beam_search(place: int, reading, length: int, beams: int, ends: Collection[int]):
     """Beam search after one prompt (greedy with one beam), as in transformers without length
-    normalization. A generator for ``run_searches``.
-
-    A beam is (score, token ids, log-probs). It finishes with one of ``ends`` if it is among the
-    ``beams`` best of its step, or at full length. The search ends when no running beam can become
-    better than the worst of ``beams`` finished ones.
-    """
+    normalization; for ``run_searches``. A beam is (score, token ids, log-probs). It finishes with
+    one of ``ends`` if it is among the ``beams`` best of its step, or at full length. The search
+    ends when no running beam can become better than the worst of ``beams`` finished ones."""
     running: list[tuple] = [(0.0, [], [])]
     readings, finished = [(place, reading)], list[tuple]()
     for step in range(length):

@@ -1,8 +1,7 @@
 """``top_continuations``: the n most probable of many candidates, without scoring them all.
 
 All labels of all candidates form a trie. The probability of a prefix bounds that of every label
-below it. So a search that always extends the most probable prefix finds the labels in their true
-order and stops early: it is exact.
+below it. So a search that extends the most probable prefix finds the labels in their true order:
 
     candidate     its probability: the sum of P(label, end | prompt)  [distractors, Eq. 1]
     lower bound   the sum over its labels found so far
@@ -37,7 +36,6 @@ LOGPROB, LOW, HIGH, DEPTH, TOKEN, PLACE, DONE = range(7)
 class Labels:
     """The labels of a set of candidates as a trie, built once and searched with any prompt.
 
-    candidates   [C] names
     ids          [labels, longest + 1] token ids in lexicographic order, padded with -1: a node is a
                  range of rows
     owner        [labels] index of the candidate of a row; a shared text has several rows
@@ -75,8 +73,8 @@ class Labels:
 
     def children(self, nodes: np.ndarray, answers: list[tuple[int, np.ndarray]]) -> np.ndarray:
         """The prefixes one token longer than some open ones. ``answers``: per open prefix its cache
-        position and the log-probs [vocabulary] after it. A whole label and the longer labels that
-        start with it are two children with the same token."""
+        position and the log-probs [vocabulary] after it. A whole label and longer ones that start
+        with it are two children."""
         extended = []
         for node, (place, logprobs) in zip(nodes, answers, strict=True):
             key = int(node[LOW]), int(node[HIGH]), int(node[DEPTH])
@@ -103,8 +101,7 @@ class Labels:
         return children, children[:, TOKEN].astype(int)
 
     def nodes(self) -> int:
-        """Tokens of the whole trie, which scoring every label would read."""
-        # from the token at which a label differs from the previous one
+        """Tokens of the whole trie: of each label those from its first difference on."""
         new = np.logical_or.accumulate(self.ids[1:] != self.ids[:-1], axis=1)
         return int((self.ids[0] >= 0).sum() + (new & (self.ids[1:] >= 0)).sum())
 

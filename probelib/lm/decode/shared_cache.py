@@ -23,8 +23,8 @@ KEYS = 4  # most keys in a cache, in token budgets
 
 
 class SharedCache:
-    """A packed row that grows: the tokens of a prompt tree, and further tokens after any of them. A
-    forward gets only the keys that its tokens attend to: a search may leave thousands behind.
+    """A packed row that grows: a prompt tree, and further tokens after any of its tokens. A forward
+    gets only the keys that its tokens attend to: a search may leave thousands behind.
 
     depth   per position its depth
     above   per position those of its ancestors and its own
@@ -101,10 +101,9 @@ def run_searches(
     hf_model, prompts: Sequence[Sequence[int]], start: Callable[..., Generator], read: Callable,
     rows: int, new: int, budget: int,
 ) -> tuple[list, list[int], dict]:  # fmt: skip
-    """Run one search per prompt. Return their results in the prompts' order, the tokens that each
-    would forward alone, and the counts of ``cost``.
+    """Run one search per prompt (token ids). Return their results in the prompts' order, the tokens
+    that each would forward alone, and the counts of ``cost``.
 
-    prompts   token ids, at least one each; prompts with a common beginning share a row
     start     (position of the prompt's end, reading there) -> a search
     read      log-probs [n, vocabulary] -> a list of n readings
     rows      most searches that run together

@@ -53,9 +53,7 @@ def base_of(folder: Path) -> tuple[Path, Path | None]:
     if not file.is_file():
         return folder, None
     if (folder / "config.json").exists() and weight_files(folder):
-        what = (
-            f"{folder} holds a whole model and an adapter, which transformers would apply as well"
-        )
+        what = f"{folder} holds a whole model and an adapter, which would be applied as well"
         raise ProbeError(f"{what}. Move one of them to a folder of its own")
     read_header(folder / "adapter_model.safetensors")
     try:

@@ -12,7 +12,7 @@ from pathlib import Path
 from probelib.errors import ProbeError
 from probelib.lm import text
 from probelib.lm.internals.memory import EMBEDDINGS
-from probelib.lm.internals.weights import check_quantization, packed_as, refuse_bidirectional
+from probelib.lm.internals.weights import packed_as
 from probelib.lm.model import LM
 
 
@@ -80,26 +80,11 @@ class InMemory(LM):
     def confirm(self, record: dict) -> None:
         """Nothing to do: the probe is part of the key."""
 
-    @cached_property
-    def hf_model(self):
-        """A shallow copy, which shares all modules; only its ``generation_config`` is its own."""
-        from transformers import GenerationConfig
+    def _load(self):
+        return copy.copy(self._given)  # all modules are shared, its ``generation_config`` is not
 
-        from probelib.lm.internals.forwards import forwarding
-
-        hf_model = copy.copy(self._given)
-        start = getattr(hf_model.config, "decoder_start_token_id", None)
-        hf_model.generation_config = GenerationConfig(decoder_start_token_id=start)
-        vars(self)["hf_model"] = hf_model  # ``forwarding`` asks for it
-        try:
-            self.quantized_modules = check_quantization(self, hf_model)
-            if not self.masked:
-                with forwarding(self):  # a model that is being trained drops some of its states
-                    refuse_bidirectional(self, hf_model)
-        except Exception:
-            del vars(self)["hf_model"]
-            raise
-        return hf_model
+    def _remember(self) -> None:
+        """Nothing to do: it may be trained on."""
 
     def _generation_ends(self):
         return getattr(self._given.generation_config, "eos_token_id", None)

@@ -81,15 +81,13 @@ def measured(device, work: Callable[[], object]) -> dict[str, float]:
     else:  # Linux: reset the high-water mark; otherwise it is that since the process started
         with suppress(OSError):
             Path("/proc/self/clear_refs").write_text("5")
-    started = time.perf_counter()
+    started, peak = time.perf_counter(), math.nan
     work()
     if gpu:
         gpu.synchronize(device)
     seconds = time.perf_counter() - started
-    if gpu:
-        return {"seconds": seconds, "peak_bytes": float(gpu.max_memory_allocated(device))}
-    kilobytes = math.nan
     with suppress(OSError):
         found = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
-        kilobytes = float(found[1]) if found else math.nan
-    return {"seconds": seconds, "peak_bytes": kilobytes * 1024}
+        peak = float(found[1]) * 1024 if found else math.nan
+    peak = float(gpu.max_memory_allocated(device)) if gpu else peak
+    return {"seconds": seconds, "peak_bytes": peak}

@@ -1,10 +1,5 @@
 """The middle path, for caches that cannot be packed (Mamba, Falcon-H1, RWKV): each distinct prompt
-is forwarded once, and copies of its state step through its continuations, token by token.
-
-    prompt              [the capital of France is]                       1 row, forwarded once
-    its continuations   [Par] [Ly] [New York]     (tokens but the last)  one row each, behind a copy
-                        of the prompt's state
-"""
+is forwarded once, and copies of its state step through its continuations, token by token."""
 
 import copy
 import inspect

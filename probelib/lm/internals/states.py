@@ -20,8 +20,7 @@ KEYS = 64  # keys in the cache of a batch, in budgets, with the prefix
 def hidden_states(
     model, texts: list[str], prefix: str = "", layer: int = -1, soft_prompt=None, share: bool = True
 ) -> tuple[np.ndarray, dict]:
-    """Return the last-token states [texts, width] as a float32 array, and the counts of forwarded
-    tokens and forwards.
+    """Return the last-token states [texts, width] (float32), and forwarded tokens and forwards.
 
     texts         read as they stand, whatever the model's format; each after ``prefix``
     prefix        text before all of them, tokenized by itself and forwarded once
@@ -32,7 +31,7 @@ def hidden_states(
 
     An encoder-decoder returns its encoder's states. Soft prompts need a model on the tree.
     """
-    needs_generator(model, "a state after the last token")  # its states are those of whole texts
+    needs_generator(model, "a state after the last token")
     tree = not model.encoder_decoder and model.choose_path() == "tree"
     if soft_prompt is not None and not tree:
         raise ProbeError(f"{model.name} is not scored on the tree, and so takes no soft prompt")

@@ -57,29 +57,25 @@ def is_masked(config) -> bool:
     return not any(name == causal.get(kind) for name in names)
 
 
-def load_weights(model):
-    """The transformers model of an ``LM``; ProbeError if the files do not fit the configuration."""
+def prepare(model, hf_model) -> None:
+    """Check a model before its first score; sets ``model.quantized_modules``."""
     from transformers import GenerationConfig
 
-    from probelib.lm.internals.forwards import exact_layers, full_precision
+    from probelib.lm.internals.forwards import exact_layers, forwarding
 
-    hf_model = _read(model)
-    if model.adapter:
-        _apply_adapter(model, hf_model)
-    hf_model.eval()
     model.quantized_modules = check_quantization(model, hf_model)
-    exact_layers(model, hf_model)  # before the first forward, which may repack weights
+    if model.folder:
+        exact_layers(model, hf_model)  # before the first forward, which may repack weights
     if not model.masked:
-        with full_precision(model.device.type):
+        with forwarding(model):
             refuse_bidirectional(model, hf_model)
     # without penalties and bans of generation_config.json, which would change generated texts
     start = _decoder_start(model, hf_model) if model.encoder_decoder else None
     hf_model.generation_config = GenerationConfig(decoder_start_token_id=start)
-    return hf_model
 
 
-def _read(model):
-    """The model of a folder, by the transformers class with its language modeling head."""
+def load_weights(model):
+    """The transformers model of an ``LM``; ProbeError if the files do not fit the configuration."""
     import torch
     import transformers as hf
     from transformers.models.auto import modeling_auto as auto
@@ -117,7 +113,9 @@ def _read(model):
             f"have another shape: {', '.join(missing[:5])}. Save the whole model, with its head"
         )
     _refuse_unused(model, report["unexpected_keys"])
-    return hf_model
+    if model.adapter:
+        _apply_adapter(model, hf_model)
+    return hf_model.eval()
 
 
 def check_quantization(model, hf_model) -> int:

@@ -1,12 +1,8 @@
-"""A model behind an OpenAI-style completions server. Token ids are sent; the log-probabilities of
-the prompt's tokens come back (``echo`` with ``logprobs``: vLLM). Whole sequences are sent:
-the prompt once per candidate, often 10 to 25 times the tokens of the prefix tree.
-
-    model = lm.load("http://localhost:8000/v1#EleutherAI/pythia-410m")
-
-The part after # names the model on the server and its tokenizer: a Hugging Face id, a folder or a
-shipped organism (start the server with ``--served-model-name`` if the names differ). The first
-request is a check (``Served.check``), and every response is compared with the ids that were sent:
+"""A model behind an OpenAI-style completions server ("http://localhost:8000/v1#NAME"). Token ids of
+whole sequences are sent, the prompt once per candidate; the log-probabilities of their tokens come
+back (``echo`` with ``logprobs``: vLLM). NAME is the model's on the server and its tokenizer's: a
+Hugging Face id, a folder, an organism (``--served-model-name``). The first request is a check
+(``Served.check``), and every response is compared with the ids that were sent:
 
     sent      t0    t1    t2    t3            one sequence: prompt and continuation, joined
     received  null  p(t1) p(t2) p(t3) p(g)    g: one generated token, which some servers require
@@ -40,7 +36,6 @@ KNOWN = (
     "Ireland Dublin"
 )
 SENTENCES = [f"The capital of {pair.replace(' ', ' is ')}." for pair in KNOWN.split(", ")]
-
 Scored = tuple[np.ndarray, list[int]]  # log-probs (NaN for the first token), most probable ids
 
 
