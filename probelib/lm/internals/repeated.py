@@ -1,4 +1,4 @@
-"""The middle path, for caches that cannot be packed (Mamba, Falcon-H1, RWKV): each distinct prompt
+"""The middle path, for caches that cannot be packed (Mamba, LFM2, Falcon-H1): each distinct prompt
 is forwarded once, and copies of its state step through its continuations, token by token."""
 
 import copy
@@ -18,7 +18,7 @@ def score_repeated(hf_model, contexts: list[list[int]], branches: Branches, rows
     logprobs, argmax = [np.empty(0)] * len(branches), [np.empty(0)] * len(branches)
     cost = {"forwarded_tokens": 0, "forwards": 0}
     known = inspect.signature(hf_model.forward).parameters
-    kind = next((name for name in ("cache_params", "state") if name in known), "past_key_values")
+    kind = "cache_params" if "cache_params" in known else "past_key_values"
 
     def forward(ids: torch.Tensor, past: int = 0, state=None):
         """Logits [rows, length, vocabulary] behind ``past`` tokens, and the state after them."""
@@ -53,8 +53,6 @@ def score_repeated(hf_model, contexts: list[list[int]], branches: Branches, rows
 def _copies(state, rows: int):
     """A state of one row, repeated for ``rows``; forwards change it in place."""
     state = copy.deepcopy(state)
-    if isinstance(state, list):  # RWKV: tensors [1, width, layers]
-        return [part.expand(rows, -1, -1).clone() for part in state]
     held = [value for layer in state.layers for value in vars(layer).values()]
     device = next((value.device for value in held if torch.is_tensor(value)), "cpu")
     state.reorder_cache(torch.zeros(rows, dtype=torch.long, device=device))
