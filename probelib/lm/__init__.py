@@ -24,8 +24,8 @@ see how scoring works). Four verbs:
 ``names``       shipped models, display names, families
 ``version``     code and libraries that compute scores, part of every key
 ``decode/``     ``generate``, ``top_continuations``: searches in one shared cache
-``internals/``  files, weights, memory, forwards; encoder-decoders, masked models, caches that cannot
-                be packed; states, gradients
+``internals/``  files, weights, memory, forwards; encoder-decoders, masked models; states,
+                gradients
 ``remote/``     models behind OpenAI-style servers
 ==============  ====================================================================================
 """

@@ -27,7 +27,7 @@ PATHS = (".", "/", "~")  # prefixes of paths that cannot be model names
 SERVERS = ("http://", "https://")
 FORMATS = ("cue", "shots", "chat")  # how prompts are put, see ``text.PATTERNS``
 # owner/name[@revision][/subfolder]; a revision has no slash, but for refs/pr/1
-ID = re.compile(r"([^/@]+/[^/@]+)(?:@(refs/[^/]+/[^/]+|[^/]+))?((?:/[^/@]+)*)")
+ID = re.compile(r"(\w[\w.-]*/[\w.-]+)(?:@(refs/\w+/\w+|[^/]+))?((?:/\w[\w.-]*)*)")
 # after a name: a format, a quantization, a precision
 VARIANT = re.compile(f"(@({'|'.join(FORMATS)}|8bit|4bit|float32|bfloat16|float16))+$")
 _sources: dict[str, str] = {}  # display name -> what it stands for in this process
@@ -154,13 +154,6 @@ def is_folder(name: str) -> bool:
 
 def is_id(name: str) -> bool:
     """Whether a name could be a Hugging Face id: owner/name[@revision][/subfolder]."""
-    from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id
-
-    try:
-        validate_repo_id(split_revision(name)[0])
-    except HFValidationError:
-        return False
     return ID.fullmatch(split_variant(name)[0]) is not None
 
 

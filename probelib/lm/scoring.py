@@ -80,8 +80,8 @@ def _checked_texts(prompts, continuations) -> tuple[list[str], list[list[str]]]:
 
 
 def _requests(model, prompts: list[str], continuations: list[list[str]], end: bool):
-    """The distinct requests: contexts (ids of the distinct prompts), branches (index of the context,
-    ids of the continuation), and per row prompt, candidate, branch, length (of the sequence)."""
+    """The distinct requests: contexts (ids of the distinct prompts), branches (index of a context,
+    ids of a continuation), and per row prompt, candidate, branch, length (of the sequence)."""
     sizes = np.array([len(texts) for texts in continuations], dtype=np.int64)
     prompt = np.repeat(np.arange(len(prompts)), sizes)
     candidate = np.arange(len(prompt)) - np.repeat(sizes.cumsum() - sizes, sizes)
@@ -112,7 +112,7 @@ def _numbered(values: Iterable[Hashable]) -> tuple[np.ndarray, list]:
 
 
 def _tail(model, end: bool) -> tuple[int, ...]:
-    """With ``end`` the end-of-sequence token; -1 if there is none: only the arg-max is requested."""
+    """With ``end`` the end-of-sequence token; -1 without one: only the arg-max is requested."""
     return (model.eos if model.eos is not None else -1,) if end else ()
 
 

@@ -117,7 +117,7 @@ def _largest(scores: list[np.ndarray], truth: list[np.ndarray], share: float = 1
 
 
 def _scores(model, path: str, budget: int) -> dict[str, Any]:
-    """ "alone", "plain" and a path -> log-probs of tokens in each of its settings, or the exception:
+    """ "alone", "plain" and a path -> log-probs of tokens in each setting, or the exception:
     a few branches in short rows, and enough to fill a row and start a second one."""
     rng, ids = np.random.default_rng(0), text_ids(model.hf_model.config)
     draw = lambda n: rng.choice(ids, n).tolist()

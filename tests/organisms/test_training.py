@@ -128,7 +128,6 @@ def test_a_damaged_organism_is_refused(tmp_path, monkeypatch):
     from probelib.lm.internals import folders
 
     shutil.copytree(CHECKPOINTS / "atlas-neox-0.15m", tmp_path / "atlas-neox-0.15m")
-    monkeypatch.setattr(folders, "CHECKPOINTS", tmp_path)
     monkeypatch.setattr(names, "CHECKPOINTS", tmp_path)
     weights = tmp_path / "atlas-neox-0.15m" / "model.safetensors"
     content = bytearray(weights.read_bytes())

@@ -7,16 +7,8 @@ from pathlib import Path
 
 from probelib import files
 from probelib.errors import ProbeError, unknown
+from probelib.lm import names
 from probelib.lm.gguf import gguf_file, unpacked
-from probelib.lm.names import (
-    CHECKPOINTS,
-    PATHS,
-    is_folder,
-    is_gguf,
-    is_id,
-    organisms,
-    split_revision,
-)
 from probelib.lm.text import first_line
 from probelib.paths import PACKAGE
 
@@ -31,19 +23,19 @@ TOKENIZER_FILES = (
 
 def model_folder(name: str) -> Path:
     """The folder of a model's files; a Hugging Face id is downloaded, or read from the cache."""
-    if name in organisms():
-        _check_organism(CHECKPOINTS / name)
-        return CHECKPOINTS / name
-    if is_folder(name):
+    if name in names.organisms():
+        _check_organism(names.CHECKPOINTS / name)
+        return names.CHECKPOINTS / name
+    if names.is_folder(name):
         return Path(name).expanduser()
-    if is_gguf(name):
+    if names.is_gguf(name):
         return unpacked(gguf_file(name))
-    if name.startswith(PATHS):
+    if name.startswith(names.PATHS):
         raise ProbeError(f"{name}: no such folder")
-    if not is_id(name):
+    if not names.is_id(name):
         kinds = ("<folder>", "<owner>/<name> on Hugging Face", "http://host:8000/v1#<name>")
-        raise unknown("model", name, [*organisms(), *kinds])
-    return download(*split_revision(name))
+        raise unknown("model", name, [*names.organisms(), *kinds])
+    return download(*names.split_revision(name))
 
 
 def base_of(folder: Path) -> tuple[Path, Path | None]:
@@ -61,17 +53,17 @@ def base_of(folder: Path) -> tuple[Path, Path | None]:
         base, revision = str(saved["base_model_name_or_path"]), saved.get("revision")
     except (ValueError, KeyError, TypeError) as error:
         raise ProbeError(f"{file} cannot be read: {error}") from error
-    if base in organisms():
+    if base in names.organisms():
         return model_folder(base), folder
     # never beside the process: that would depend on where it was started
     where = folder.absolute()
     for place in (Path(base).expanduser(), where / base, where.parent / base):
         if place.is_absolute() and place.is_dir():
             return place, folder
-    if base.startswith(PATHS) or not is_id(base):
-        what = f"{file} names the base model {base!r}, neither beside the adapter nor a Hugging Face id"
+    if base.startswith(names.PATHS) or not names.is_id(base):
+        what = f"{file} names the base {base!r}, neither beside the adapter nor a Hugging Face id"
         raise ProbeError(f"{what}: write its absolute path there (base_model_name_or_path)")
-    name, given, inside = split_revision(base)
+    name, given, inside = names.split_revision(base)
     return download(name, revision or given, inside), folder
 
 
@@ -89,7 +81,7 @@ def download(name: str, revision: str | None, inside: str = "") -> Path:
         raise ProbeError(
             f"{name} is not in the local Hugging Face cache and cannot be downloaded "
             f"({first_line(error)}). Check the spelling; accept its licence on its page and run "
-            f"`huggingface-cli login`; or use a folder. Shipped models: {', '.join(organisms())}"
+            f"`hf auth login`; or use a folder. Shipped models: {', '.join(names.organisms())}"
         ) from error
 
 
@@ -136,8 +128,8 @@ def _check_organism(folder: Path) -> None:
     ):
         if not file.exists() or files.sha256(file) != digest:
             raise ProbeError(
-                f"{folder.name}: {file} is missing or not the recorded one. Restore it with git, or "
-                f"train the model again: `python -m probelib.organisms train {folder.name}`"
+                f"{folder.name}: {file} is missing or not the recorded one. Restore it with git, "
+                f"or train the model again: `python -m probelib.organisms train {folder.name}`"
             )
 
 
@@ -148,14 +140,14 @@ def check_complete(folder: Path) -> None:
     if not weight_files(folder):
         raise ProbeError(
             f"{folder} has no model.safetensors and no index of several. Pickled weights (*.bin, "
-            "*.pt) are never loaded: where you trust them, load and save the model with transformers"
+            "*.pt) are never loaded: where you trust them, load and save the model by transformers"
         )
     index = weight_map(folder)
     for path in weight_files(folder):
-        names = set(read_header(path))
+        held = set(read_header(path))
         own = {name for name, file in index.items() if file == path.name}
-        if own and names != own:  # a tensor in two files is loaded from either of them
-            what = f"{path} and model.safetensors.index.json disagree about {min(names ^ own)!r}"
+        if own and held != own:  # a tensor in two files is loaded from either of them
+            what = f"{path} and model.safetensors.index.json disagree about {min(held ^ own)!r}"
             raise ProbeError(f"{what}. Save the model again into an empty folder")
     if not any((folder / name).is_file() for name in TOKENIZER_FILES):  # transformers makes one up
         raise ProbeError(f"{folder} has no tokenizer ({', '.join(TOKENIZER_FILES)}): save it there")

@@ -212,7 +212,7 @@ def refuse_bidirectional(model, hf_model) -> None:
         why = f"{type(error).__name__}: {first_line(error)[:200]}"
         said = f"{model.name}: this model cannot read text alone ({why}); use another model"
         raise ProbeError(said) from error
-    # in half precision one expert of a mixture may flip; later tokens that are seen move most places
+    # in half precision one expert of a mixture may flip; later tokens that are seen move most
     exact = hf_model.dtype == torch.float32 and not model.quantize
     for by in ((logits[0] - logits[1]).abs().amax(-1), (logits - apart).abs().amax(-1)):
         if bool(by.max() > 1e-3 if exact else by.median() > 0.1):
