@@ -1,5 +1,5 @@
-"""``load``: a name -> a model with the verbs of ``LM``. It is lazy: ``load`` checks the folder; torch
-and the weights come with the first verb."""
+"""``load``: a name -> a model with the verbs of ``LM``. It checks the folder; torch and the weights
+come with the first verb."""
 
 from probelib.errors import ProbeError, unknown
 from probelib.lm.internals.folders import base_of, check_complete, model_folder

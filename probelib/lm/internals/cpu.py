@@ -24,7 +24,7 @@ def attention_in_parts(hf_model, visible: torch.Tensor):
         tokens 64 to 127                                     only what one of these 64 sees
 
     Each part is a softmax; the log-sums of their weights join the two. Short rows, and families
-    with attention code of their own, keep theirs. visible: [n, past + n] bool, as in ``forward_packed``.
+    with attention code of their own, keep theirs. ``visible``: as in ``forward_packed``.
     """
     config, n = hf_model.config.get_text_config(), len(visible)
     replaceable = hf_model.is_backend_compatible() and config._attn_implementation == "sdpa"
