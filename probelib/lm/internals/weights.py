@@ -229,4 +229,4 @@ def _decoder_start(model, hf_model) -> int:
         if (start := getattr(config, "decoder_start_token_id", None)) is not None:
             hf_model.config.decoder_start_token_id = start
             return start
-    raise ProbeError(f"{model.folder}: no file of its configuration has a decoder_start_token_id")
+    raise ProbeError(f"{model.name}: no file of its configuration has a decoder_start_token_id")
