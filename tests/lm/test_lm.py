@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 from probelib import lm
 from probelib.errors import ProbeError
 from probelib.lm import families, names
+from probelib.lm.internals.folders import download
 from probelib.lm.selfcheck import failures
 from probelib.lm.tree import score_tree
 from tests.lm import tiny
@@ -312,7 +313,8 @@ def test_identity_changes_with_whatever_changes_a_number(folder, tmp_path):
 
 
 def test_what_is_fetched_of_a_model(folder, monkeypatch):
-    """All that changes a number, the weights once, no code; nothing is fetched here."""
+    """All that changes a number, the weights once, no code, of a subfolder only its own files;
+    nothing is fetched here."""
     from huggingface_hub.utils import filter_repo_objects
 
     asked = {}
@@ -322,9 +324,11 @@ def test_what_is_fetched_of_a_model(folder, monkeypatch):
     there = ["config.json", "tokenizer.model", "merges.txt", "chat_template.jinja"]
     there += ["model-00001-of-00002.safetensors", "modeling_x.py", "consolidated.safetensors"]
     there += ["original/model.safetensors", "pytorch_model.bin", "README.md"]
-    lm.load("some/model")
-    rules = {key: asked[key] for key in ("allow_patterns", "ignore_patterns")}
-    assert list(filter_repo_objects(there, **rules)) == there[:5]
+    inner = [f"fp16/{name}" for name in there]
+    for name, wanted in (("some/model", there[:5]), ("some/model/fp16", inner[:5])):
+        assert download(*names.split_revision(name)) == folder / name[len("some/model/") :]
+        rules = {key: asked[key] for key in ("allow_patterns", "ignore_patterns")}
+        assert list(filter_repo_objects([*there, *inner], **rules)) == wanted
 
 
 def test_nan_weights_never_become_a_score(folder):
