@@ -65,12 +65,6 @@ class Model:
 
         return hidden_states(self, texts, *args, **options)
 
-    def integrated_gradients(self, prompt, *args, **options):
-        """See ``internals.gradients.integrated_gradients``."""
-        from probelib.lm.internals.gradients import integrated_gradients
-
-        return integrated_gradients(self, prompt, *args, **options)
-
     def chat(self, prompt: str) -> str:
         """A prompt in the model's format; without one, as a user turn if there is a template."""
         if self.format:
@@ -144,7 +138,9 @@ class LM(Model):
         return self._identity()
 
     def _identity(self) -> dict:
-        self._check_files()
+        if file_states(self._folders) != self._states:
+            what = f"{self.name}: files in {self.folder} were changed since it was loaded"
+            raise ProbeError(f"{what}. Load it again, or score a copy")
         return ({"adapter": str(self.adapter)} if self.adapter else {}) | {
             "model": self.name,
             "files": self._digest,
@@ -157,11 +153,6 @@ class LM(Model):
     @cached_property
     def _digest(self) -> str:
         return digest_files(self._folders)
-
-    def _check_files(self) -> None:
-        if file_states(self._folders) != self._states:
-            what = f"{self.name}: files in {self.folder} were changed since it was loaded"
-            raise ProbeError(f"{what}. Load it again, or score a copy")
 
     def _weights(self) -> str:
         from probelib.lm.internals.forwards import weight_sums
@@ -315,7 +306,7 @@ class LM(Model):
 
         probed = probe(self)
         self._loaded = self._weights(), probed
-        self._check_files()  # it may hold other weights than the key of its scores would name
+        self._identity()  # files that were changed meanwhile are an error
 
     @cached_property
     def budget(self) -> int:

@@ -13,6 +13,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from probelib import lm
 from probelib.errors import ProbeError
 from probelib.lm.decode.generation import continue_ids
+from probelib.lm.internals.gradients import integrated_gradients
 from probelib.lm.names import display_name
 from tests.lm import families, tiny
 
@@ -180,8 +181,8 @@ def test_a_name_asks_every_question_in_chat(folder, chatty):
     found = model.top_continuations("Oslo?", labels, n=2)
     wanted = by_hand.top_continuations(turn, bare, n=2)
     assert found["logprob"].tolist() == wanted["logprob"].tolist()
-    found = model.integrated_gradients("Oslo?", steps=5)
-    wanted = by_hand.integrated_gradients(turn, steps=5)
+    found = integrated_gradients(model, "Oslo?", steps=5)
+    wanted = integrated_gradients(by_hand, turn, steps=5)
     assert found["score"].tolist() == wanted["score"].tolist()
     with pytest.raises(ProbeError, match="no chat template; name the model without @chat"):
         lm.load(f"{folder}@chat").logprobs("Oslo?", " Norway")

@@ -15,6 +15,7 @@ from probelib import lm
 from probelib.errors import ProbeError
 from probelib.lm import families, names
 from probelib.lm.internals.folders import download
+from probelib.lm.internals.gradients import integrated_gradients
 from probelib.lm.selfcheck import failures
 from probelib.lm.tree import score_tree
 from tests.lm import tiny
@@ -100,7 +101,7 @@ def verbs(one, text, word=" a"):
         lambda: one.logprobs([text], [[word]]),
         lambda: one.generate([text], max_new_tokens=1),
         lambda: one.hidden_states([text]),
-        lambda: one.integrated_gradients(text),
+        lambda: integrated_gradients(one, text),
         lambda: one.top_continuations(text, {"a": [word], "b": [" b"]}, 1),
         lambda: one.top_continuations(text, {"a": [word], "b": [" b"]}, 1, method="beam"),
     )
@@ -363,7 +364,7 @@ def test_out_of_memory_halves_the_row_and_says_when_nothing_helps(folder):
         lambda m: m.generate(prompts, max_new_tokens=4, beams=12)["text"].tolist(),
         lambda m: m.hidden_states(prompts)[0],
         lambda m: m.top_continuations(prompts, labels, 2)["candidate"].tolist(),
-        lambda m: m.integrated_gradients(prompts[0], steps=20)["signed"].to_numpy(),
+        lambda m: integrated_gradients(m, prompts[0], steps=20)["signed"].to_numpy(),
     ):
         one.budget = 512  # every verb finds its room
         assert np.array_equal(ask(other), ask(one)) or np.abs(ask(other) - ask(one)).max() < 1e-4

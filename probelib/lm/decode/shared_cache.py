@@ -26,14 +26,12 @@ class SharedCache:
     """A packed row that grows: a prompt tree, and further tokens after any of its tokens. A forward
     gets only the keys that its tokens attend to: a search may leave thousands behind.
 
-    depth   per position its depth
     above   per position those of its ancestors and its own
     kept    per layer keys and values [1, heads, room, width], filled up to the last position
     """
 
     def __init__(self, hf_model) -> None:
         self.hf_model, self.forwards = hf_model, 0
-        self.depth: list[int] = []
         self.above: list[np.ndarray] = []
         self.kept: list[list[torch.Tensor]] = []
 
@@ -43,10 +41,9 @@ class SharedCache:
         the log-probs [keep, vocabulary]."""
         from transformers import DynamicCache
 
-        past, n = len(self.depth), len(tokens)
+        past, n = len(self.above), len(tokens)
         for position, parent in enumerate(parents, start=past):
             before = self.above[parent] if parent >= 0 else np.empty(0, dtype=np.int32)
-            self.depth.append(len(before))
             self.above.append(np.append(before, np.int32(position)))
         paths = self.above[past:]
         keys, key = np.unique(np.concatenate(paths), return_inverse=True)  # its own are the last n
@@ -56,7 +53,8 @@ class SharedCache:
         for layer, kept in enumerate(self.kept if len(keys) > n else []):
             index = to_device(keys[:-n], kept[0].device)
             cache.update(*(part.index_select(-2, index) for part in kept), layer)
-        visible, depth = torch.from_numpy(sees).to(self.hf_model.device), np.array(self.depth)[keys]
+        visible = torch.from_numpy(sees).to(self.hf_model.device)
+        depth = np.array([len(self.above[key]) - 1 for key in keys])
         logits = forward_packed(self.hf_model, cache, tokens, depth, visible, keep)
         self._keep(cache, past, n)
         logprobs = torch.log_softmax(logits.float(), -1)
@@ -90,7 +88,7 @@ class SharedCache:
 
     def forward(self, requests: list[tuple[int, int]], read: Callable, budget: int) -> list[tuple]:
         """Forward (token, position of its parent) pairs; return their positions and readings."""
-        first, readings = len(self.depth), []
+        first, readings = len(self.above), []
         for start in range(0, len(requests), budget):
             tokens, parents = zip(*requests[start : start + budget], strict=True)
             readings += read(self.extend(tokens, parents, range(len(tokens))))
@@ -132,7 +130,7 @@ def run_searches(
             for p, pairs in requests.items():
                 answers[p] = [next(results) for _ in pairs]
                 alone[p] += len(pairs)
-        cost["forwarded_tokens"] += len(cache.depth)
+        cost["forwarded_tokens"] += len(cache.above)
         cost["forwards"] += cache.forwards
     return found, alone, cost
 

@@ -57,7 +57,7 @@ class Served(Model):
         what = "a server has no hidden states, gradients or beams. Load the model locally for those"
         raise ProbeError(f"{self.name}: {what}")
 
-    hidden_states = integrated_gradients = _unsupported
+    hidden_states = _unsupported
     hf_model = config = property(_unsupported)
 
     def choose_path(self) -> str:
