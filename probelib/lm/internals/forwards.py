@@ -18,7 +18,6 @@ FORWARD = threading.RLock()
 SEQUENCES, LENGTH = 20, 5  # of the probe
 DIGITS = 4  # of its log-probabilities, in nats
 WORDS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-SAME, SAME_HALF = 1e-3, 0.5  # nats per sequence of the probe: in float32; in other precisions
 CONTROL = ("token_id", "token_index")  # ends of names in configurations
 
 
@@ -116,13 +115,6 @@ def text_ids(config) -> np.ndarray:
     special = {value for value in named if isinstance(value, int)}
     size = min(config.get_text_config().vocab_size, 1000)
     return np.array([token for token in range(3, size) if token not in special])
-
-
-def same_probe(model, first: list[float], second: list[float]) -> bool:
-    """Whether two probes are one model's, up to rounding on another machine."""
-    exact = model.hf_model.dtype == torch.float32 and not model.quantize
-    apart = SAME if exact else SAME_HALF
-    return len(first) == len(second) and np.allclose(first, second, 0, apart, equal_nan=True)
 
 
 def weight_sums(hf_model) -> str:

@@ -21,57 +21,6 @@ UNUSED = re.compile(
     "vision|visual|image|audio|speech|video|talker|multi_modal|mm_|mtp|nextn|pooler|"
     "seq_relationship|v_head|discriminator|generator"
 )
-# RoBERTa and its kin number the first token's position pad_token_id + 1: the table is that longer
-SHIFTED = re.compile(
-    "roberta|camembert|data2vec-text|esm|ibert|longformer|luke|markuplm|mpnet|xmod"
-)
-# longest sequences in configurations
-LONGEST = ("max_position_embeddings", "max_seq_len", "seq_length")
-
-
-def context_length(config) -> int:
-    """Longest sequence in tokens that a configuration names."""
-    encoder_decoder, config = bool(config.is_encoder_decoder), config.get_text_config()
-    rope = getattr(config, "rope_parameters", None) or {}
-    if rope.get("rope_type") == "longrope":
-        # one token beyond it changes the rotation of all positions of a batch (Phi 3)
-        return int(rope["original_max_position_embeddings"])
-    # T5's files hold a meaningless n_positions
-    names = (*LONGEST, "max_encoder_position_embeddings" if encoder_decoder else "n_positions")
-    found = [getattr(config, name, None) or 0 for name in names]
-    shift = (config.pad_token_id or 0) + 1 if SHIFTED.search(config.model_type) else 0
-    return int(next((limit - shift for limit in found if limit > 0), 2**31))
-
-
-def is_masked(config) -> bool:
-    """Whether a configuration describes a masked language model. Types that exist in both forms
-    (BERT) are decoders only with ``is_decoder`` or a causal class in ``architectures``."""
-    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as causal
-    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES as masked
-
-    kind, names = config.model_type, getattr(config, "architectures", None) or []
-    if config.is_encoder_decoder or kind not in masked or getattr(config, "is_decoder", False):
-        return False
-    if masked[kind] == causal.get(kind):  # XLM: one class for both
-        return not getattr(config, "causal", False)
-    return not any(name == causal.get(kind) for name in names)
-
-
-def prepare(model, hf_model) -> None:
-    """Check a model before its first score; sets ``model.quantized_modules``."""
-    from transformers import GenerationConfig
-
-    from probelib.lm.internals.forwards import exact_layers, forwarding
-
-    model.quantized_modules = check_quantization(model, hf_model)
-    if model.folder:
-        exact_layers(model, hf_model)  # before the first forward, which may repack weights
-    if not model.masked:
-        with forwarding(model):
-            refuse_bidirectional(model, hf_model)
-    # without penalties and bans of generation_config.json, which would change generated texts
-    start = _decoder_start(model, hf_model) if model.encoder_decoder else None
-    hf_model.generation_config = GenerationConfig(decoder_start_token_id=start)
 
 
 def load_weights(model):
