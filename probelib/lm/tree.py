@@ -57,7 +57,7 @@ class Tree:
             return path
 
         ends = [walk(0, context)[-1] for context in contexts]
-        paths = [walk(ends[context], tokens[:-1]) for context, tokens in branches]
+        paths = [walk(ends[c], tokens[:-1])[: len(tokens)] for c, tokens in branches]
         self._stops = np.cumsum([len(path) for path in paths], dtype=np.int64).tolist()
         keys = np.fromiter(known, np.int64, len(known))
         parent = [-1, *(keys >> 32).tolist()]  # node 0, before all contexts, is none of the tree's
