@@ -83,10 +83,8 @@ def _write_plain(file: Path, folder: Path) -> None:
         where |= {"dtype": torch.float32, "use_safetensors": True}
         model = AutoModelForCausalLM.from_pretrained(file.parent, **where)
     except Exception as error:  # an architecture or quantization type that is not known
-        raise ProbeError(
-            f"{file}: transformers cannot unpack it ({first_line(error)}). Use the model's own "
-            "safetensors, or a file of another quantization (F16, Q8_0, Q4_K_M are usual)"
-        ) from error
+        what = f"{file}: transformers cannot unpack it ({first_line(error)}). Use its safetensors"
+        raise ProbeError(f"{what}, or another quantization (F16, Q8_0, Q4_K_M)") from error
     del model.config.quantization_config
     model.hf_quantizer, model.is_quantized = None, False  # the weights are plain tensors now
     model.save_pretrained(folder)

@@ -93,10 +93,8 @@ def claim(name: str) -> tuple[str, str]:
         named = display_name(source)  # checks an address, too
         short = given or named
     if _sources.setdefault(short, source) != source:
-        raise ProbeError(
-            f"{_sources[short]} and {source} have the same display name {short!r}. Give one of "
-            f"them another name: another-name={source}"
-        )
+        what = f"{_sources[short]} and {source} have the same display name {short!r}"
+        raise ProbeError(f"{what}. Give one of them another name: another-name={source}")
     return short, source
 
 

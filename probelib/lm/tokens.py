@@ -187,7 +187,5 @@ class Tokens:
 def check_length(model, prompt: str, n: int) -> None:
     """Raise ProbeError if a prompt and what follows it (``n`` tokens) exceed the context."""
     if n > model.context:
-        raise ProbeError(
-            f"{model.name} reads at most {model.context} tokens; the prompt {prompt[:50]!r}... "
-            f"with its continuation has {n}. Shorten the prompt, or use fewer examples"
-        )
+        what = f"{model.name} reads at most {model.context} tokens; the prompt {prompt[:50]!r}..."
+        raise ProbeError(f"{what} with its continuation has {n}. Shorten it, or use fewer examples")

@@ -127,10 +127,8 @@ def _check_organism(folder: Path) -> None:
         (MANIFESTS / f"{record['reads']}.parquet", record["manifest"]),
     ):
         if not file.exists() or files.sha256(file) != digest:
-            raise ProbeError(
-                f"{folder.name}: {file} is missing or not the recorded one. Restore it with git, "
-                f"or train the model again: `python -m probelib.organisms train {folder.name}`"
-            )
+            what = f"{folder.name}: {file} is missing or not the recorded one. Restore it with git"
+            raise ProbeError(f"{what}, or `python -m probelib.organisms train {folder.name}`")
 
 
 def check_complete(folder: Path) -> None:
@@ -138,10 +136,8 @@ def check_complete(folder: Path) -> None:
     if not (folder / "config.json").is_file():
         raise ProbeError(f"{folder} has no config.json: it is not a model folder")
     if not weight_files(folder):
-        raise ProbeError(
-            f"{folder} has no model.safetensors and no index of several. Pickled weights (*.bin, "
-            "*.pt) are never loaded: where you trust them, load and save the model by transformers"
-        )
+        what = f"{folder} has no model.safetensors and no index of several"
+        raise ProbeError(f"{what}. Pickled weights (*.bin) are never loaded: save the model anew")
     index = weight_map(folder)
     for path in weight_files(folder):
         held = set(read_header(path))

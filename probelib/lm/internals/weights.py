@@ -57,10 +57,8 @@ def load_weights(model):
         raise ProbeError(f"{model.name}: {what}. {hint} on several GPUs") from error
     missing = sorted([*report["missing_keys"], *(name for name, *_ in report["mismatched_keys"])])
     if missing:  # transformers initializes them at random
-        raise ProbeError(
-            f"{model.name}: {len(missing)} weights are missing from the files of {model.folder} or "
-            f"have another shape: {', '.join(missing[:5])}. Save the whole model, with its head"
-        )
+        what = f"{len(missing)} weights are missing from the files of {model.folder}, or misshaped"
+        raise ProbeError(f"{model.name}: {what}: {', '.join(missing[:5])}. Save the whole model")
     _refuse_unused(model, report["unexpected_keys"])
     if model.adapter:
         _apply_adapter(model, hf_model)
@@ -75,16 +73,11 @@ def check_quantization(model, hf_model) -> int:
 
     layers = [m for m in hf_model.modules() if isinstance(m, Linear4bit | Linear8bitLt)]
     packed = sum(layer.in_features * layer.out_features for layer in layers)
-    left = sum(
-        p.numel()
-        for name, p in hf_model.named_parameters()
-        if p.is_floating_point() and not any(word in name for word in EMBEDDINGS)
-    )
+    named = [(name, p) for name, p in hf_model.named_parameters() if p.is_floating_point()]
+    left = sum(p.numel() for name, p in named if not any(word in name for word in EMBEDDINGS))
     if packed < left:
-        raise ProbeError(
-            f"{model.name}: quantize={model.quantize!r} would quantize only "
-            f"{packed / (packed + left):.0%} of its inner parameters. Load it without quantize"
-        )
+        what = f"would quantize only {packed / (packed + left):.0%} of its inner parameters"
+        raise ProbeError(f"{model.name}: quantize={model.quantize!r} {what}. Load it without")
     return len(layers)
 
 
@@ -117,10 +110,8 @@ def _apply_adapter(model, hf_model) -> None:
         raise ProbeError(f"{model.name}: {what}: {first_line(error)}") from error
     wrong = [*report.missing_keys, *report.unexpected_keys, *report.mismatched_keys]
     if wrong := sorted(str(name) for name in wrong if "lora" in str(name)):
-        raise ProbeError(
-            f"{model.name}: {len(wrong)} weights of the adapter in {model.adapter} do not fit the "
-            f"model in {model.folder}: {', '.join(wrong[:3])}. Is that its base?"
-        )
+        what = f"{len(wrong)} weights of the adapter in {model.adapter} do not fit {model.folder}"
+        raise ProbeError(f"{model.name}: {what}: {', '.join(wrong[:3])}. Is that its base?")
 
 
 def _refuse_unused(model, names) -> None:
