@@ -188,7 +188,8 @@ def read_header(path: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
     from safetensors import SafetensorError, safe_open
 
     if not path.is_file():  # also of links that lead nowhere and of pipes
-        raise ProbeError(f"{path} is no file; pickled weights (*.bin) are never loaded")
+        what = f"{path} is no file (a broken link?)"
+        raise ProbeError(f"{what}; pickled weights (*.bin) are never loaded")
     try:
         with safe_open(path, "np") as file:
             parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
