@@ -81,7 +81,7 @@ def download(name: str, revision: str | None, inside: str = "") -> Path:
         raise ProbeError(
             f"{name} is not in the local Hugging Face cache and cannot be downloaded "
             f"({first_line(error)}). Check the spelling; accept its licence on its page and run "
-            f"`hf auth login`; or use a folder. Shipped models: {', '.join(names.organisms())}"
+            f"`hf auth login`; or use its folder. Shipped models: {', '.join(names.organisms())}"
         ) from error
 
 
