@@ -65,6 +65,23 @@ def load_weights(model):
     return hf_model.eval()
 
 
+def prepare(model, hf_model) -> None:
+    """Check a model before its first score; sets ``model.quantized_modules``."""
+    from transformers import GenerationConfig
+
+    from probelib.lm.internals.forwards import exact_layers, forwarding
+
+    model.quantized_modules = check_quantization(model, hf_model)
+    if model.folder:
+        exact_layers(model, hf_model)  # before the first forward, which may repack weights
+    if not model.masked:
+        with forwarding(model):
+            refuse_bidirectional(model, hf_model)
+    # without penalties and bans of generation_config.json, which would change generated texts
+    start = _decoder_start(model, hf_model) if model.encoder_decoder else None
+    hf_model.generation_config = GenerationConfig(decoder_start_token_id=start)
+
+
 def check_quantization(model, hf_model) -> int:
     """The number of quantized modules; ProbeError if less than half of the inside is quantized."""
     if model.quantize not in QUANTIZE:
