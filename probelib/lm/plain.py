@@ -1,5 +1,5 @@
 """The plain path: one padded sequence per request, no cache, no tree. It is the reference for the
-fast path, and the fallback for architectures on which the two disagree.
+fast path, and the fallback where the two disagree.
 
 Which logit predicts which token (a prompt of 3 tokens, a continuation of 2):
 
@@ -18,11 +18,8 @@ from probelib.lm.tree import gather_logprobs, to_numpy_checked
 
 
 def score_plain(hf_model, contexts: list[list[int]], branches: Branches, rows: int = 16) -> Scores:
-    """Arguments and results as in ``tree.score_tree``; ``rows`` sequences per forward, sorted by
-    length."""
-    starts = [
-        len(contexts[context]) - 1 for context, _ in branches
-    ]  # what predicts the first token
+    """Arguments and results as in ``tree.score_tree``; ``rows`` sequences per forward."""
+    starts = [len(contexts[c]) - 1 for c, _ in branches]  # what predicts the first token
     order = sorted(range(len(branches)), key=lambda b: (starts[b] + len(branches[b][1]), b))
     logprobs, argmax = [np.empty(0)] * len(branches), [np.empty(0)] * len(branches)
     cost = {"forwarded_tokens": 0, "forwards": 0}
@@ -60,8 +57,7 @@ def gather_branches(logits: torch.Tensor, branches: Sequence[tuple[Ints, Ints]])
 
 
 def pad_right(sequences: list[list[int]], device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Ids and mask (1 = token, 0 = padding), both [rows, longest]. With right padding no family
-    needs position ids."""
+    """Ids and mask (1: token), both [rows, longest]. So no family needs position ids."""
     longest = max(map(len, sequences))
     ids = torch.tensor([s + [0] * (longest - len(s)) for s in sequences], device=device)
     mask = torch.tensor([[1] * len(s) + [0] * (longest - len(s)) for s in sequences], device=device)

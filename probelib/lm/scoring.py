@@ -10,7 +10,8 @@ import pandas as pd
 
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.families import Branches
-from probelib.lm.internals.masked import NOTE, PSEUDO, needs_generator
+from probelib.lm.internals.forwards import retry_on_oom
+from probelib.lm.internals.masked import NOTE, needs_generator
 from probelib.lm.selfcheck import PATHS, score_by
 from probelib.lm.tokens import check_length
 from probelib.lm.tree import Tree, common_beginning
@@ -26,24 +27,21 @@ def logprobs(
                    before the word; a text stands for a list of one
     end            also return what follows (one more token per row)
     path           "auto" (the fastest one that passes the self-check on this model), or one of
-                   ``selfcheck.PATHS``; of a masked language model one of ``internals.masked``
+                   ``selfcheck.PATHS``; of a masked language model "pseudo"
 
     columns
         prompt, candidate   indices into ``prompts`` and into its continuations
         n_tokens            tokens of the continuation
         logprob             sum over its tokens, nats (float64 sum of float32 terms)
         token_logprobs      array [n_tokens], nats
-        greedy              whether every token is the arg-max: greedy decoding would generate
-                            exactly this
+        greedy              whether every token is the arg-max
         eos_logprob         log P(end of sequence | prompt, continuation), nats; NaN without
                             ``end`` or without an EOS
         greedy_text         the known beginning of the greedy output: the continuation as long as
                             it is the arg-max, then the first arg-max that differs or follows; ""
                             without ``end``
         greedy_done         whether that arg-max is in ``LM.ends``
-        note                "" or, joined by "; ": "boundary" (the tokenizer would split the joined
-                            text differently), "no blank" (the continuation goes on with the
-                            prompt's last word), "pseudo-log-likelihood"
+        note                "" or "pseudo-log-likelihood" (of a masked language model)
 
     ``.attrs["cost"]`` counts requested and forwarded tokens, forwards, seconds and the path used.
     Raise ProbeError for an empty continuation, a sequence longer than the context, NaN or infinite
@@ -51,7 +49,7 @@ def logprobs(
     """
     started = time.perf_counter()
     prompts, continuations = _checked_texts(prompts, continuations)
-    allowed = ("auto", *(PSEUDO if model.masked else PATHS))
+    allowed = ("auto", *(("pseudo",) if model.masked else PATHS))
     if path not in allowed:
         raise ProbeError(f"path is {path!r}; allowed for {model.name}: {', '.join(allowed)}")
     if end:
@@ -71,7 +69,6 @@ def logprobs(
 
 
 def _checked_texts(prompts, continuations) -> tuple[list[str], list[list[str]]]:
-    """Prompts and their continuations as lists of texts."""
     if isinstance(prompts, str):
         prompts, continuations = [prompts], [continuations]
     prompts = texts_of("prompts", prompts)
@@ -79,16 +76,12 @@ def _checked_texts(prompts, continuations) -> tuple[list[str], list[list[str]]]:
         raise ProbeError(f"{len(prompts)} prompts but {len(continuations)} lists of continuations")
     lists = [[texts] if isinstance(texts, str) else texts for texts in continuations]
     named = [f"continuations of the prompt {prompt[:50]!r}" for prompt in prompts]
-    return prompts, [texts_of(name, texts) for name, texts in zip(named, lists, strict=True)]
+    return prompts, list(map(texts_of, named, lists))
 
 
 def _requests(model, prompts: list[str], continuations: list[list[str]], end: bool):
-    """Tokenize each distinct text once, and number the distinct pairs in the order of the rows.
-
-    returns   contexts: ids of the distinct prompts; branches: distinct (index of the context, ids
-              of the continuation); per row: prompt, candidate, branch, note, and length (tokens of
-              the whole sequence)
-    """
+    """The distinct requests: contexts (ids of the distinct prompts), branches (index of a context,
+    ids of a continuation), and per row prompt, candidate, branch, length (of the sequence)."""
     sizes = np.array([len(texts) for texts in continuations], dtype=np.int64)
     prompt = np.repeat(np.arange(len(prompts)), sizes)
     candidate = np.arange(len(prompt)) - np.repeat(sizes.cumsum() - sizes, sizes)
@@ -97,18 +90,18 @@ def _requests(model, prompts: list[str], continuations: list[list[str]], end: bo
     contexts = model.tokens.prompts(prompts)
     tail = _tail(model, end)
     form, ids = _numbered(each + tail for each in model.tokens.continuations(texts))
-    pairs = np.stack([context[prompt], text])
-    branch, distinct = _numbered(zip(pairs[0].tolist(), form[text].tolist(), strict=True))
+    asked = context[prompt]  # the distinct prompt of each row
+    branch, distinct = _numbered(zip(asked.tolist(), form[text].tolist(), strict=True))
     branches = [(c, ids[i]) for c, i in distinct]
-    before = np.array([len(tokens) for tokens in contexts], dtype=np.int64)[pairs[0]]
+    before = np.array([len(tokens) for tokens in contexts], dtype=np.int64)[asked]
     own = np.array([len(tokens) for tokens in ids], dtype=np.int64)[form[text]]
     # a decoder never reads the last token
     special = len(model.tokens.finish) if model.masked else -1
     longest = np.maximum(before, own) if model.encoder_decoder else before + own + special
     if len(longest):
-        check_length(model, prompts[pairs[0, longest.argmax()]], int(longest.max()))
+        check_length(model, prompts[asked[longest.argmax()]], int(longest.max()))
     rows = {"prompt": prompt, "candidate": candidate, "branch": branch, "length": before + own}
-    return contexts, branches, pd.DataFrame(rows | {"note": _notes(model, prompts, texts, pairs)})
+    return contexts, branches, pd.DataFrame(rows)
 
 
 def _numbered(values: Iterable[Hashable]) -> tuple[np.ndarray, list]:
@@ -119,20 +112,8 @@ def _numbered(values: Iterable[Hashable]) -> tuple[np.ndarray, list]:
 
 
 def _tail(model, end: bool) -> tuple[int, ...]:
-    """With ``end`` the end-of-sequence token; -1 if there is none: only the arg-max is requested."""
+    """With ``end`` the end-of-sequence token; -1 without one: only the arg-max is requested."""
     return (model.eos if model.eos is not None else -1,) if end else ()
-
-
-def _notes(model, prompts: list[str], texts: list[str], pairs: np.ndarray) -> np.ndarray:
-    """The column ``note``; ``pairs``: [2, rows] indices into prompts and texts."""
-    letter = lambda character: character.isdigit() or character.lower() != character.upper()
-    before = np.array([letter(model.tokens.read(prompt)[-1:]) for prompt in prompts], dtype=bool)
-    after = np.array([letter(model.tokens.said(text)[0]) for text in texts], dtype=bool)
-    boundary = model.tokens.straddling(prompts, texts, pairs)
-    joined = before[pairs[0]] & after[pairs[1]] & ~boundary & (not model.encoder_decoder)
-    kind, notes = NOTE if model.masked else "", ("", "boundary", "no blank")
-    written = ["; ".join(filter(None, (kind, note))) for note in notes]
-    return np.array(written, dtype=object)[boundary + 2 * joined]
 
 
 def score_ids(model, contexts: list[list[int]], branches: Branches, path: str = "auto"):
@@ -142,15 +123,14 @@ def score_ids(model, contexts: list[list[int]], branches: Branches, path: str = 
     path = model.choose_path() if path == "auto" else path
     if path == "served":
         return model.score(contexts, branches)
-    scores, argmax, cost = model.retry_on_oom(
-        lambda budget: score_by(model, path, contexts, branches, budget)
+    scores, argmax, cost = retry_on_oom(
+        model, lambda budget: score_by(model, path, contexts, branches, budget)
     )
     return scores, argmax, cost | {"budget": model.budget}
 
 
 def _frame(model, rows: pd.DataFrame, ids: list, scores: list, argmax: list) -> pd.DataFrame:
-    """The frame of ``logprobs``. ids: of the continuation of each branch; scores and arg-max: one
-    array per branch, one longer than its ids with ``end``."""
+    """The frame of ``logprobs``; with ``end`` scores are one longer than the ids."""
     branch, lengths = rows["branch"].to_numpy(), np.array(list(map(len, ids)), dtype=np.int64)
     of_tokens = [each[: len(tokens)] for each, tokens in zip(scores, ids, strict=True)]
     best = [each[: len(tokens)] for each, tokens in zip(argmax, ids, strict=True)]
@@ -168,13 +148,12 @@ def _frame(model, rows: pd.DataFrame, ids: list, scores: list, argmax: list) -> 
         eos_logprob=after[branch],
         greedy_text=np.array([text for text, _ in texts], dtype=object)[branch],
         greedy_done=np.array([done for _, done in texts], dtype=bool)[branch],
-        note=rows["note"],
+        note=NOTE if model.masked else "",
     )
 
 
 def _greedy(model, ids: list[tuple[int, ...]], argmax: list[np.ndarray]) -> list[tuple[str, bool]]:
-    """``greedy_text`` and ``greedy_done`` per branch, from the arg-max along a continuation and
-    after it."""
+    """``greedy_text`` and ``greedy_done`` per branch."""
     ends, found = model.ends, []
     decode = cache(lambda tokens: model.tokens.decode(tokens, ends))
     for tokens, best in zip(ids, map(np.ndarray.tolist, argmax), strict=True):
@@ -187,8 +166,7 @@ def _greedy(model, ids: list[tuple[int, ...]], argmax: list[np.ndarray]) -> list
 def tree_tokens(
     model, prompts: list[str], continuations: list[list[str]], end: bool = False
 ) -> int:
-    """Number of tokens that ``logprobs`` would forward on the tree for these requests (every
-    distinct prefix once); nothing is forwarded."""
+    """Number of tokens that ``logprobs`` would forward on the tree for these requests."""
     tail, read = _tail(model, end), model.tokens.continuations
     branches = [(p, ids + tail) for p, texts in enumerate(continuations) for ids in read(texts)]
     return len(Tree(model.tokens.prompts(prompts), branches))

@@ -15,15 +15,15 @@ import torch
 from probelib.errors import ProbeError
 from probelib.lm.internals.cpu import QUERIES, SHARED
 from probelib.lm.internals.encdec import score_encdec
-from probelib.lm.internals.forwards import FORWARD, text_ids
-from probelib.lm.internals.masked import PSEUDO, score_masked
+from probelib.lm.internals.forwards import FORWARD, retry_on_oom, text_ids
+from probelib.lm.internals.masked import score_masked
 from probelib.lm.internals.memory import free_bytes
 from probelib.lm.internals.repeated import score_repeated
 from probelib.lm.plain import score_plain
 from probelib.lm.tree import score_tree
 
-# fastest first; "steps" is "repeated" token by token, "alone" is "plain" one sequence at a time
-PATHS = ("tree", "repeated", "steps", "plain", "alone")
+# fastest first; "alone" is "plain" one sequence at a time
+PATHS = ("tree", "repeated", "plain", "alone")
 # Nats per token. Half precision differs from itself by as much under another attention kernel. With
 # 8 bits, rounding a sum differently moves some activations to the next of 256 steps (fewer than 1
 # token in 50, up to 0.07 nats observed).
@@ -44,32 +44,27 @@ def choose(model) -> tuple[str, str]:
     if model.masked:
         return "pseudo", ""
     with FORWARD:
-        failed, paths = failures(model), paths_of(model)
-    path = next(path for path in paths if path not in failed)
-    why = "; ".join(f"{faster}: {failed[faster]}" for faster in paths[: paths.index(path)])
+        failed = failures(model)
+    path = next(path for path in PATHS if path not in failed)
+    why = "; ".join(f"{faster}: {reason}" for faster, reason in failed.items())
     if why:
         said = f"{model.name} is scored on the path {path!r}, slower than the tree ({why})"
         warnings.warn(said, stacklevel=4)
     return path, why
 
 
-def paths_of(model) -> tuple[str, ...]:
-    """The paths of a kind of model; an encoder-decoder reads each prompt once on all of them."""
-    return tuple(p for p in PATHS if not (model.encoder_decoder and p in ("repeated", "steps")))
-
-
 def score_by(model, path: str, contexts, branches, budget: int) -> tuple[list, list, dict]:
     """``tree.score_tree`` by a path, for every kind of local model."""
     rows = 1 if path == "alone" else model.rows(16, budget)
     if model.masked:
-        return score_masked(model, contexts, branches, rows, within_word=PSEUDO[path])
+        return score_masked(model, contexts, branches, rows)
     if model.encoder_decoder:
         trees = None if path == "tree" else rows
         return score_encdec(model.hf_model, contexts, branches, 2 * budget, rows=trees)
+    if path == "repeated":
+        return score_repeated(model.hf_model, contexts, branches, rows)
     if path in ("plain", "alone"):
         return score_plain(model.hf_model, contexts, branches, rows)
-    if path in ("repeated", "steps"):
-        return score_repeated(model.hf_model, contexts, branches, rows, steps=path == "steps")
     return score_tree(model.hf_model, contexts, branches, budget)
 
 
@@ -77,11 +72,11 @@ def failures(model) -> dict[str, str]:
     """Path -> why it does not reproduce the log-probs of single sequences, for the paths faster
     than the first that does; also with attention windows that matter in a short check."""
     failed: dict[str, str] = {}
-    for path in paths_of(model)[:-1]:
+    for path in PATHS[:-1]:
         check = partial(_why_not, model, path)
-        why = model.retry_on_oom(check)
+        why = retry_on_oom(model, check)
         with narrow_windows(model.hf_model, SHARED // 2) as narrowed:
-            why = model.retry_on_oom(check) if narrowed and not why else why
+            why = retry_on_oom(model, check) if narrowed and not why else why
         if not why:
             break
         failed[path] = why
@@ -92,6 +87,8 @@ def _why_not(model, path: str, budget: int) -> str:
     """Compare a path with single sequences; "" if they agree. In half precision the path must be
     exact with the same weights in float32, where memory allows it, and as near to that as single
     sequences are."""
+    if path == "repeated" and model.encoder_decoder:
+        return "an encoder reads each prompt once on every path"
     exact, scores = _in_float32(model, path, budget), _scores(model, path, budget)
     for of in (exact, scores):
         if of and isinstance(of[path], str):
@@ -114,16 +111,13 @@ def _why_not(model, path: str, budget: int) -> str:
 
 
 def _largest(scores: list[np.ndarray], truth: list[np.ndarray], share: float = 1) -> float:
-    """The largest |scores - truth| over all settings of the ``share`` of tokens that differ
-    least."""
-    return max(
-        float(np.quantile(np.abs(of[: len(truth[0])] - truth[0][: len(of)]), share))
-        for of in scores
-    )
+    """The largest |scores - truth| of the ``share`` of tokens that differ least."""
+    moved = [np.abs(of[: len(truth[0])] - truth[0][: len(of)]) for of in scores]
+    return max(float(np.quantile(each, share)) for each in moved)
 
 
 def _scores(model, path: str, budget: int) -> dict[str, Any]:
-    """ "alone", "plain" and a path -> log-probs of tokens in each of its settings, or the exception:
+    """ "alone", "plain" and a path -> log-probs of tokens in each setting, or the exception:
     a few branches in short rows, and enough to fill a row and start a second one."""
     rng, ids = np.random.default_rng(0), text_ids(model.hf_model.config)
     draw = lambda n: rng.choice(ids, n).tolist()
@@ -133,38 +127,32 @@ def _scores(model, path: str, budget: int) -> dict[str, Any]:
     # 4 forwarded tokens each
     many = few + [(1, tuple(draw(5))) for _ in range(budget // 4 + QUERIES)]
     some = many[: 5 * len(few)]
-    # 8 tokens per row: the prefix is cached, and ancestors of a branching are dropped and kept
-    settings = {"tree": [(8, few), (budget, many)], "alone": [(budget, some)]}
-    settings["plain"] = settings["alone"]
     scores: dict = {}
     for each in dict.fromkeys(("alone", "plain", path)):
+        # 8 tokens per row: the prefix is cached, and ancestors of a branching are dropped and kept
+        settings = [(8, few), (budget, many)] if each == "tree" else [(budget, some)]
         try:
-            asked = settings.get(each, [(8, some)])
-            found = [score_by(model, each, contexts, of, tokens)[0] for tokens, of in asked]
+            found = [score_by(model, each, contexts, of, n)[0] for n, of in settings]
             scores[each] = [np.concatenate(logprobs) for logprobs in found]
         except (ProbeError, torch.OutOfMemoryError):
             raise
-        # an unknown architecture may fail on a packed row or a repeated state in any way
+        # an unknown architecture may fail on a packed row in any way
         except Exception as error:
             scores[each] = f"{type(error).__name__}: {' '.join(str(error).split())[:100]}"
     if isinstance(scores["alone"], str):
-        raise ProbeError(
-            f"{model.name}: this model cannot read text alone ({scores['alone']}); use another "
-            "model"
-        )
+        what = f"{model.name}: this model cannot read text alone ({scores['alone']})"
+        raise ProbeError(f"{what}; use another model")
     return scores
 
 
 def _in_float32(model, path: str, budget: int) -> dict | None:
-    """``_scores`` of a model in half precision with its weights in float32, for this call. None for
-    other models, and where memory does not hold the weights twice."""
+    """``_scores`` of a model in half precision with weights in float32; None without memory."""
     hf_model = model.hf_model
     tensors = [*hf_model.parameters(), *hf_model.buffers()]
     half = [tensor for tensor in tensors if tensor.dtype == hf_model.dtype != torch.float32]
     apart = any(tensor.device != hf_model.device for tensor in tensors)  # spread over devices
-    if not half or model.quantize or apart:
-        return None
-    if free_bytes(hf_model.device) < 2 * sum(t.nbytes for t in half):
+    needed = 2 * sum(tensor.nbytes for tensor in half)
+    if not half or model.quantize or apart or free_bytes(hf_model.device) < needed:
         return None
     saved = [(tensor, tensor.data) for tensor in half]
     try:

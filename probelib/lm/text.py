@@ -1,10 +1,8 @@
 """What a model reads: its tokenizer, held against the tokenizer's own file, and the turns of its
-chat template. Where text becomes other tokens than the model was trained with, nothing fails; so
-everything that decides about tokens before the first forward stands here."""
+chat template. Where text becomes other tokens than the model was trained with, nothing fails."""
 
 import hashlib
 import json
-import os
 import re
 import threading
 import warnings
@@ -42,9 +40,6 @@ SHOTS = (
 PATTERNS = {"cue": f"Question: {{}}{CUE}"}
 PATTERNS["shots"] = "".join(f"Question: {q}{CUE} {a}\n\n" for q, a in SHOTS) + PATTERNS["cue"]
 ANSWER = "Zyxwvutsr"  # stands for an answer; no template holds it
-# around a user's text with control tokens while a template is rendered; private characters that no
-# text holds
-OPEN, CLOSE = "\uf8e0", "\uf8e1"
 # a thought that the generation prompt opens and closes: the model answers without one
 CLOSED = re.compile(
     r"\s*\S*?(think|thought|reason)\w*\W*?(/|end)\S*?(think|thought|reason)\S*\s*", re.IGNORECASE
@@ -59,6 +54,11 @@ class _Day(datetime):
         return DAY.replace(tzinfo=tz)
 
 
+def first_line(error: Exception) -> str:
+    """The first line of an exception's text, or its type if it has none."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
 @contextmanager
 def no_panic(what: object) -> Iterator[None]:
     """Context manager: a panic of the Rust library, which is no ``Exception``, is a ProbeError."""
@@ -70,16 +70,14 @@ def no_panic(what: object) -> Iterator[None]:
         raise ProbeError(f"{what}: the tokenizer cannot read this text: {error}") from error
 
 
-def read_tokenizer(
-    source: str | Path, config=None, trust_remote_code: bool = False
-) -> tuple[Any, str]:
+def read_tokenizer(source: str | Path, config=None) -> tuple[Any, str]:
     """The tokenizer of a folder or Hugging Face id, and where its ids come from: "its class", or
     "tokenizer.json": transformers 5 rebuilds a tokenizer as the class that tokenizer_config.json
     names and may drop parts of tokenizer.json; where ids of ``TEXTS`` differ, the file wins. Raise
     ProbeError if it cannot be read or disagrees with its file."""
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-    options = {"trust_remote_code": trust_remote_code}
+    options: dict = {"trust_remote_code": False}
     options |= {"config": config} if config is not None else {}
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, **options)
@@ -94,14 +92,11 @@ def read_tokenizer(
         by_file = PreTrainedTokenizerFast.from_pretrained(source)
         left = _first_difference(by_file, file)
     except Exception as error:  # from files, missing libraries, or code of the repository
-        why = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ProbeError(f"{source}: the tokenizer cannot be read: {why}") from error
+        said = f"{source}: the tokenizer cannot be read: {first_line(error)}"
+        raise ProbeError(said) from error
     if left:
-        raise ProbeError(
-            f"{source}: transformers reads {text!r} otherwise than tokenizer.json (class "
-            f"{type(tokenizer).__name__}, and PreTrainedTokenizerFast as well). Save the tokenizer "
-            "again with the version of transformers at hand"
-        )
+        what = f"{source}: transformers reads {text!r} otherwise than tokenizer.json"
+        raise ProbeError(f"{what}. Save the tokenizer again with the transformers at hand")
     return by_file, "tokenizer.json"
 
 
@@ -110,11 +105,8 @@ def warn_of_its_file(tokenizer) -> None:
     folder = str(getattr(tokenizer, "name_or_path", ""))
     file = _tokenizer_file(folder) if Path(folder).is_dir() else None
     if file and (text := _first_difference(tokenizer, file)):
-        warnings.warn(
-            f"the tokenizer reads {text!r} otherwise than {file}: transformers drops parts of some "
-            "files. lm.load(folder).tokenizer is the file's",
-            stacklevel=4,
-        )
+        said = f"the tokenizer reads {text!r} otherwise than {file}"
+        warnings.warn(f"{said}; lm.load(folder).tokenizer is the file's", stacklevel=4)
 
 
 def _tokenizer_file(source: str | Path) -> Path | None:
@@ -127,8 +119,7 @@ def _tokenizer_file(source: str | Path) -> Path | None:
 
 
 def _first_difference(tokenizer, file: Path) -> str:
-    """The first of ``TEXTS`` that a tokenizer reads otherwise than its file; "" if there is
-    none."""
+    """The first of ``TEXTS`` that a tokenizer reads otherwise than its file; "" without one."""
     from tokenizers import Tokenizer
 
     raw = Tokenizer.from_file(str(file))
@@ -141,8 +132,7 @@ def _first_difference(tokenizer, file: Path) -> str:
 
 
 def digest(tokenizer) -> str:
-    """16 hex digits of everything that turns a text into ids: the serialized tokenizer, special
-    tokens, chat template and its date."""
+    """16 hex digits of everything that turns a text into ids, template and date included."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     whole = backend.to_str() if backend is not None else sorted(tokenizer.get_vocab().items())
     if backend is not None:  # without the padding and truncation of the last call
@@ -155,17 +145,9 @@ def digest(tokenizer) -> str:
     return hashlib.sha256(json.dumps(about, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
-# Chat
-
-
-def user_turn(tokens, prompt: str) -> str:
-    """A prompt as the user turn of the chat template, up to the place where answers begin: without
-    the BOS token, which ``tokens`` adds, and the blank before an answer."""
-    return turn_and_blank(tokens, prompt)[0]
-
-
-def turn_and_blank(tokens, prompt: str) -> tuple[str, str]:
-    """``user_turn``, and the blank that the template writes before an answer ("" or " ").
+def user_turn(tokens, prompt: str) -> tuple[str, str]:
+    """A prompt as the user turn of the chat template, up to the place where answers begin, without
+    the BOS token, which ``tokens`` adds; and the blank before an answer ("" or " ").
 
     The template is asked: an assistant turn with a rare word is rendered, and answers begin where
     that word stands. Raise ProbeError if it has no such place.
@@ -173,36 +155,27 @@ def turn_and_blank(tokens, prompt: str) -> tuple[str, str]:
         generation prompt       <user>Oslo?<end><assistant>
         turn with an answer     <user>Oslo?<end><assistant><|channel|>final<|message|>Zyxwvutsr<end>
     """
-    turns = [("user", _marked(tokens, prompt))]
+    turns = [("user", prompt)]
     begin = render(tokens.tokenizer, turns, add_generation_prompt=True)
     before, found, _ = render(tokens.tokenizer, [*turns, ("assistant", ANSWER)]).rpartition(ANSWER)
     name = tokens.tokenizer.name_or_path
     if not found:
-        raise ProbeError(
-            f"{name}: the chat template does not write an assistant's text as it is; name the model "
-            "without @chat"
-        )
+        what = f"{name}: the chat template does not write an assistant's text as it is"
+        raise ProbeError(f"{what}; name the model without @chat")
     if begin.startswith(before) and CLOSED.fullmatch(begin[len(before) :]):
         before = begin
     if not before.startswith(begin):
-        ends = begin[len(os.path.commonprefix([begin, before])) :] or begin
         raise ProbeError(
             f"{name}: the chat template's generation prompt opens a thought, or is not how its "
-            f"assistant turns begin (it ends in {ends[-60:]!r}): there is no place for an answer. "
-            "Set a chat template without thoughts (tokenizer.chat_template), or name the model "
-            "without @chat"
+            f"assistant turns begin ({begin[-60:]!r}): there is no place for an answer. Set "
+            "another tokenizer.chat_template, or name the model without @chat"
         )
     bos = "".join(tokens.tokenizer.convert_ids_to_tokens(tokens.start))
-    marked = before.removeprefix(bos).rstrip(" ")
-    text = marked.replace(OPEN, "").replace(CLOSE, "")
-    parts = re.split(f"{OPEN}(.*?){CLOSE}", marked, flags=re.DOTALL)  # frame, content, frame, ...
-    tokens.pieces[text] = [(part, i % 2 == 0) for i, part in enumerate(parts) if part]
-    return text, before[len(before.rstrip(" ")) :]
+    return before.removeprefix(bos).rstrip(" "), before[len(before.rstrip(" ")) :]
 
 
 def render(tokenizer, turns: list[tuple[str, str]], **options) -> str:
-    """(role, text) turns as the chat template writes them, on the day ``DAY``, with thinking off
-    where it can be."""
+    """(role, text) turns as the chat template writes them, on ``DAY`` and without thinking."""
     from transformers.utils import chat_template_utils
 
     template, name = getattr(tokenizer, "chat_template", None), tokenizer.name_or_path
@@ -228,40 +201,17 @@ def render(tokenizer, turns: list[tuple[str, str]], **options) -> str:
     return found[0]
 
 
-def _marked(tokens, text: str) -> str:
-    """A user's text between marks if it holds a control token; blanks stay outside, where templates
-    remove them."""
-    if not tokens.control.search(text):
-        return text
-    inner = text.strip()
-    before, _, after = text.partition(inner)
-    return f"{before}{OPEN}{inner}{CLOSE}{after}"
-
-
 def prompt_ids(tokens, text: str) -> list[int]:
-    """Ids of a prompt that holds a control token's text, without the tokens that the tokenizer puts
-    around it."""
-    pieces = _pieces(tokens, text)
-    last, written = pieces[-1]
-    tokens.tails[text] = tokens.control.split(last)[-1] if written else last
-    ids = [tokens.encode([piece], control=control)[0] for piece, control in pieces if piece]
+    """Ids of a text that holds a control token's text, without the tokens that the tokenizer puts
+    around it. It is a control token in what the chat template writes around a user's text, in a BOS
+    token before it, and where the text is nothing else; elsewhere it is text."""
+    before, after = tokens.frame
+    begins = (before, tokens.tokenizer.bos_token or "")
+    start = next((begin for begin in begins if begin and text.startswith(begin)), "")
+    rest = text.removeprefix(start)
+    content = rest.removesuffix(after)
+    pieces = [(start, True), (content, False), (rest[len(content) :], True)]
+    if tokens.control.fullmatch(text) or not tokens.control.search(content):
+        pieces = [(text, True)]
+    ids = [tokens.encode([part], control=written)[0] for part, written in pieces if part]
     return list(chain.from_iterable(ids))
-
-
-def _pieces(tokens, text: str) -> list[tuple[str, bool]]:
-    """(text, whether a control token in it is one) of a prompt. It is one where the chat template
-    wrote it, and where the prompt is nothing else, or begins with the BOS token; elsewhere it is
-    text."""
-    if text in tokens.pieces:
-        return tokens.pieces[text]
-    if tokens.control.fullmatch(text):
-        return [(text, True)]
-    before, after = tokens.frame  # a text may have been put into the template before
-    framed = before + after and text.startswith(before) and text.endswith(after)
-    if framed and len(text) >= len(before) + len(after):
-        content = text[len(before) : len(text) - len(after)]
-        held = tokens.control.search(content)
-        return [(before, True), (content, False), (after, True)] if held else [(text, True)]
-    bos = tokens.tokenizer.bos_token or ""
-    rest = text.removeprefix(bos)
-    return [(bos, True), (rest, False)] if rest != text else [(text, False)]

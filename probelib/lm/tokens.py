@@ -2,8 +2,8 @@
 
 A prompt is tokenized with the tokenizer's defaults; control tokens in it are text. What the
 tokenizer puts before a text (BOS) comes exactly once. A continuation such as " Paris" is tokenized
-alone and its ids are appended, so its tokens are the same after every prompt; where the tokenizer
-would split the joined text differently, the row is flagged ``boundary``.
+alone and its ids are appended, so its tokens are the same after every prompt, also where the
+tokenizer would split the joined text differently.
 """
 
 import math
@@ -12,16 +12,13 @@ from collections.abc import Collection, Iterable
 from functools import cached_property
 from itertools import chain
 
-import numpy as np
-
 from probelib.errors import ProbeError
-from probelib.lm.text import ANSWER, CUE, PATTERNS, no_panic, prompt_ids, turn_and_blank, user_turn
+from probelib.lm.text import ANSWER, CUE, PATTERNS, no_panic, prompt_ids, user_turn
 
 
 class Tokens:
     """Token ids of prompts and continuations; each distinct text is tokenized once.
 
-    tokenizer         a Hugging Face tokenizer
     encoder_decoder   True: prompts go to the encoder, continuations to the decoder, without a
                       leading blank
     size              vocabulary size of the model; larger ids raise ProbeError
@@ -34,15 +31,12 @@ class Tokens:
         self.tokenizer, self.encoder_decoder, self.size = tokenizer, encoder_decoder, size
         self.start, self.finish = self._special_tokens()
         self.check("a", self.start)
-        # chats with control tokens in a user's text
-        self.pieces: dict[str, list[tuple[str, bool]]] = {}
-        self.tails: dict[str, str] = {}  # such prompts -> their text after the last control token
         self._known: dict[str, tuple[int, ...]] = {}  # text -> ids without special tokens
         self._continuations: dict[str, tuple[int, ...]] = {}
         self._turns: dict[str, str] = {}
         self.format = format
         self._format = PATTERNS.get(format, "{}").split("{}")
-        self._blank = turn_and_blank(self, "a")[1] if format == "chat" else ""
+        self._blank = user_turn(self, "a")[1] if format == "chat" else ""
 
     @property
     def bos_rule(self) -> str:
@@ -70,14 +64,13 @@ class Tokens:
     def frame(self) -> tuple[str, str]:
         """What the chat template writes before and after a user's text; "" without a template."""
         try:
-            before, _, after = user_turn(self, ANSWER[::-1]).partition(ANSWER[::-1])
+            before, _, after = user_turn(self, ANSWER[::-1])[0].partition(ANSWER[::-1])
         except ProbeError:
             return "", ""
         return before, after
 
     def prompts(self, texts: list[str]) -> list[list[int]]:
-        """Ids of each prompt. Raise ProbeError if a decoder-only model would have no token to
-        predict from."""
+        """Ids of each prompt. Raise ProbeError if one has no token to predict from."""
         texts = [self.without_bos(self.read(text)) for text in texts]
         held = [text for text in dict.fromkeys(texts) if self.control.search(text)]
         after = self.finish if self.encoder_decoder else []
@@ -87,22 +80,14 @@ class Tokens:
             start = [] if self.encoder_decoder else self.start
             ids.update(zip(plain, (start + i for i in encoded), strict=True))
         if empty := [text for text in texts if not ids[text]]:
-            raise ProbeError(
-                f"the prompt {empty[0]!r} has no token, and this tokenizer adds none (BOS rule: "
-                "none): nothing to predict from. Use a prompt of at least one character"
-            )
+            what = f"the prompt {empty[0]!r} has no token, and this tokenizer adds none"
+            raise ProbeError(f"{what}: nothing to predict from. Use a longer prompt")
         return [ids[text] for text in texts]
 
     def behind(self, texts: list[str]) -> list[list[int]]:
-        """Ids of texts behind a prompt's beginning: control tokens in them are text, but for those
-        that the chat template writes at their end."""
-        ids, after = self.encode(texts), self.frame[1]
-        for n, text in enumerate(texts):
-            content = text.removesuffix(after)
-            if self.control.search(content):
-                ids[n] = self.encode([content], control=False)[0]
-                ids[n] += self.encode([after])[0] if content != text else []
-        return ids
+        """Ids of texts behind a prompt's beginning."""
+        pairs = zip(texts, self.encode(texts), strict=True)
+        return [prompt_ids(self, t) if self.control.search(t) else ids for t, ids in pairs]
 
     def without_bos(self, text: str) -> str:
         """A text without the tokens that the tokenizer puts before it anyway."""
@@ -120,7 +105,7 @@ class Tokens:
         if self.format in PATTERNS:
             return before + prompt.removesuffix(CUE) + after
         if prompt not in self._turns:
-            self._turns[prompt] = user_turn(self, prompt)
+            self._turns[prompt] = user_turn(self, prompt)[0]
         return self._turns[prompt]
 
     def said(self, continuation: str) -> str:
@@ -161,30 +146,6 @@ class Tokens:
     def _letter(self) -> str:
         return self.decode(self._ids("a"))
 
-    def straddling(
-        self, prompts: list[str], continuations: list[str], pairs: np.ndarray
-    ) -> np.ndarray:
-        """Whether the tokenizer splits prompt + continuation differently from the appended ids,
-        [pairs] bool; ``pairs``: [2, pairs] indices into ``prompts`` and ``continuations``. Tokens
-        of a prompt do not cross blanks, so its last word suffices."""
-        if self.encoder_decoder:
-            return np.zeros(pairs.shape[1], dtype=bool)
-        words = [self._last_word(text) for text in prompts]
-        texts = [self.said(text) for text in continuations]
-        asked = [(words[p], texts[c]) for p, c in pairs.T.tolist()]
-        distinct = list(dict.fromkeys(asked))
-        self.tokenize(words)
-        joined = self.encode(list(map("".join, distinct)), control=False) if distinct else []
-        apart = [[*self._ids(word), *self.continuation(text)] for word, text in distinct]
-        crosses = {pair: a != b for pair, a, b in zip(distinct, joined, apart, strict=True)}
-        return np.array([crosses[pair] for pair in asked], dtype=bool)
-
-    def _last_word(self, prompt: str) -> str:
-        """The text from its last blank, behind the control tokens of a chat."""
-        text = self.read(prompt)
-        text = self.tails.get(text, text)
-        return text[max(text.rfind(" "), 0) :]
-
     def tokenize(self, texts: Iterable[str]) -> None:
         """Cache the ids of texts in one tokenizer call: eight times as fast as one by one."""
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
@@ -207,11 +168,9 @@ class Tokens:
         """Raise ProbeError if an id is outside the model's vocabulary."""
         if ids and max(ids) >= self.size:
             token = self.tokenizer.convert_ids_to_tokens(max(ids))
-            raise ProbeError(
-                f"{text[:50]!r} contains the token {token!r} (id {max(ids)}), but the model has "
-                f"{self.size} tokens. The tokenizer belongs to another model, or was extended "
-                "without resizing the embeddings"
-            )
+            what = f"{text[:50]!r} contains the token {token!r} (id {max(ids)})"
+            why = "the tokenizer is another model's, or was extended"
+            raise ProbeError(f"{what}, but the model has {self.size} tokens: {why}")
 
     def _ids(self, text: str) -> tuple[int, ...]:
         if text not in self._known:
@@ -226,10 +185,7 @@ class Tokens:
 
 
 def check_length(model, prompt: str, n: int) -> None:
-    """Raise ProbeError if a prompt and what follows it (``n`` tokens together) exceed the model's
-    context."""
+    """Raise ProbeError if a prompt and what follows it (``n`` tokens) exceed the context."""
     if n > model.context:
-        raise ProbeError(
-            f"{model.name} reads at most {model.context} tokens; the prompt {prompt[:50]!r}... "
-            f"with its continuation has {n}. Shorten the prompt, or use fewer examples"
-        )
+        what = f"{model.name} reads at most {model.context} tokens; the prompt {prompt[:50]!r}..."
+        raise ProbeError(f"{what} with its continuation has {n}. Shorten it, or use fewer examples")

@@ -10,12 +10,11 @@ r"""The fast path: all requests form one prefix tree, and each distinct token is
                                           /    \       |         predicted, never forwarded.
                                        Paris  Lyon   Madrid
 
-A token attends to its ancestors only (tree mask); its position is its depth. So it attends to the
-same tokens, at the same positions, as in its own sequence: the scores are exact.
+A token attends to its ancestors only; its position is its depth. So it attends to the same tokens,
+at the same positions, as in its own sequence: the scores are exact.
 """
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from itertools import chain
 
 import numpy as np
@@ -24,18 +23,21 @@ import torch
 from probelib.errors import ProbeError
 from probelib.lm.families import Branches, Ints, Scores, forward_packed, to_device
 
+NOT_FINITE = (
+    "the model returned NaN or infinite logits: load it with dtype='bfloat16' or 'float32' (large "
+    "activations overflow float16); otherwise the checkpoint is damaged"
+)
 BLOCK = 32  # on a CPU, log-softmax takes so many rows of logits at a time: they fit into its cache
 
 
 class Tree:
-    """The prefix tree of contexts and branches, in arrays over its nodes.
-
-    Nodes are numbered depth first, siblings by token id: each of the sorted sequences adds what it
-    does not share with the one before it. The order of the requests does not matter.
+    """The prefix tree of contexts and branches, in arrays over its nodes, which are numbered depth
+    first, siblings by token id: the order of the requests does not matter.
 
         node    0    1        2    3       4   5      6
         token   the  capital  of   France  is  Spain  is
         depth   0    1        2    3       4   3      4
+        parent  -1   0        1    2       3   2      5
         end     7    7        7    5       5   7      7      the node after the subtree
 
     contexts   token ids, at least one each
@@ -46,90 +48,42 @@ class Tree:
     """
 
     def __init__(self, contexts: Sequence[Sequence[int]], branches: Branches = ()):
-        roots, root, rests = _roots(contexts)
-        # in the order of the sequences
-        rests += [(*rests[context], *tokens[:-1]) for context, tokens in branches]
-        of = np.array([context for context, _ in branches], dtype=np.int64)
-        distinct = sorted(set(rests))
-        rank = {rest: number for number, rest in enumerate(distinct)}
-        ranks = np.fromiter((rank[rest] for rest in rests), np.int64, len(rests))
-        keys = np.concatenate([root, root[of]]) * len(rank) + ranks
-        keys, sequence = np.unique(keys, return_inverse=True)
-        shared, added = _differences(roots, distinct, keys)
-        size = np.fromiter(map(len, added), np.int64, len(added))
-        last = size.cumsum() - 1  # [distinct sequences] the last node of each
-        self.token = np.fromiter(chain.from_iterable(added), np.int64, size.sum())
-        self.depth = np.arange(len(self.token)) - np.repeat(last + 1 - size - shared, size)
-        self.ends = last[sequence[: len(contexts)]]
-        lengths = (len(tokens) for _, tokens in branches)
-        length = self._length = np.fromiter(lengths, np.int64, len(of))
-        # tokens of the branch after this one
-        back = np.repeat(length.cumsum(), length) - np.arange(length.sum()) - 1
-        node = np.repeat(last[sequence[len(contexts) :]], length)
-        self.predicting = self.ancestor(node, self.depth[node] - back)
+        known: dict[int, int] = {}  # (parent, token) as a number -> node, from 1 on as they come
+
+        def walk(node: int, tokens: Sequence[int]) -> list[int]:
+            path = [node]
+            for token in tokens:
+                path.append(known.setdefault(path[-1] << 32 | token, len(known) + 1))
+            return path
+
+        ends = [walk(0, context)[-1] for context in contexts]
+        paths = [walk(ends[c], tokens[:-1])[: len(tokens)] for c, tokens in branches]
+        self._stops = np.cumsum([len(path) for path in paths], dtype=np.int64).tolist()
+        keys = np.fromiter(known, np.int64, len(known))
+        parent = [-1, *(keys >> 32).tolist()]  # node 0, before all contexts, is none of the tree's
+        size, free, depth, place = ([value] * len(parent) for value in (1, 0, -1, -1))
+        for node in range(len(known), 0, -1):  # parents come before their children
+            size[parent[node]] += size[node]
+        for node in (np.argsort(keys) + 1).tolist():
+            above = parent[node]
+            place[node], depth[node] = free[above], depth[above] + 1
+            free[node] = place[node] + 1  # where its next child goes
+            free[above] += size[node]
+        number, order = np.array(place), np.argsort(place[1:])
+        by_place = lambda values: np.array(values, dtype=np.int64)[order]
+        self.token, self.depth = by_place(keys & 0xFFFFFFFF), by_place(depth[1:])
+        self.parent = number[by_place(parent[1:])]
+        self.end = np.arange(len(order)) + by_place(size[1:])
+        self.ends = number[np.array(ends, dtype=np.int64)]
+        self.predicting = number[np.fromiter(chain.from_iterable(paths), np.int64)]
 
     def __len__(self) -> int:
         return len(self.token)
 
     def by_branch(self, values: np.ndarray) -> list[np.ndarray]:
         """[tokens of all branches] -> the part of each branch, as a view."""
-        stops = self._length.cumsum().tolist()
-        return [values[start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
-
-    @cached_property
-    def _by_depth(self) -> np.ndarray:
-        return np.sort(self.depth * len(self) + np.arange(len(self)))
-
-    def ancestor(self, node: np.ndarray, depth: np.ndarray) -> np.ndarray:
-        """The ancestor of each node (or itself) at a depth: the last node there up to it."""
-        after = np.searchsorted(self._by_depth, depth * len(self) + node, side="right")
-        return self._by_depth[after - 1] % len(self)
-
-    @cached_property
-    def end(self) -> np.ndarray:
-        """[nodes] the node after the subtree of each: the next one that is not deeper."""
-        end = [len(self)] * len(self)
-        path: list[int] = []
-        for node, depth in enumerate(self.depth.tolist()):
-            for closed in path[depth:]:
-                end[closed] = node
-            path[depth:] = [node]
-        return np.array(end, dtype=np.int64)
-
-
-def _roots(contexts: Sequence[Sequence[int]]) -> tuple[list, np.ndarray, list[tuple[int, ...]]]:
-    """Sorted contexts of which none begins with another, and every context as one of them and a
-    rest.
-
-    >>> _roots([[5, 6], [5, 6, 7], [3]])
-    ([[3], [5, 6]], array([1, 1, 0]), [(), (7,), ()])
-    """
-    roots: list[Sequence[int]] = []
-    root = np.zeros(len(contexts), dtype=np.int64)
-    rests: list[tuple[int, ...]] = [()] * len(contexts)
-    for context in sorted(range(len(contexts)), key=lambda number: tuple(contexts[number])):
-        ids = contexts[context]
-        if not roots or ids[: len(roots[-1])] != roots[-1]:
-            roots.append(ids)
-        root[context], rests[context] = len(roots) - 1, tuple(ids[len(roots[-1]) :])
-    return roots, root, rests
-
-
-def _differences(
-    roots: list, rests: list[tuple[int, ...]], keys: np.ndarray
-) -> tuple[np.ndarray, list[Sequence[int]]]:
-    """Per sequence the number of tokens that it shares with the one before, and its other tokens;
-    ``keys``: sorted, number of the root * len(rests) + number of the rest; every root is one."""
-    shared, added, root_before, rest_before = [], [], (), ()
-    numbers = (each.tolist() for each in np.divmod(keys, len(rests)))
-    for root, rest in [(roots[r], rests[t]) for r, t in zip(*numbers, strict=True)]:
-        above = len(root) if root is root_before else 0  # every root comes first without a rest
-        new, before = (rest, rest_before) if above else (root, root_before)
-        same = common_beginning(before, new)
-        shared.append(above + same)
-        added.append(new[same:])
-        root_before, rest_before = root, rest
-    return np.array(shared, dtype=np.int64), added
+        stops = zip([0, *self._stops], self._stops, strict=False)
+        return [values[start:stop] for start, stop in stops]
 
 
 def common_beginning(left: Sequence[int], right: Sequence[int]) -> int:
@@ -176,8 +130,8 @@ def forward_tree(
     layer: int | None = None,
     cache=None,
 ) -> dict:
-    """Forward every node once: depth first, in rows of ``budget`` tokens. Node q attends to node p
-    if p <= q < end[p]; between two rows the cache keeps only the ancestors of the next node.
+    """Forward every node once, in rows of ``budget`` tokens. Node q attends to node p if p <= q <
+    end[p]; between two rows the cache keeps only the ancestors of the next node.
 
     requested  the nodes whose outputs are read, sorted
     read       called with the outputs at the requested nodes of a row, and these nodes
@@ -212,8 +166,7 @@ def forward_tree(
 
 
 def _visible(keys: np.ndarray, end: np.ndarray, virtual: int, n: int, device) -> torch.Tensor:
-    """[n, virtual + keys] bool: what each of the last ``n`` nodes attends to; a soft prompt, to
-    which all do, comes first."""
+    """[n, virtual + keys] bool: what the last ``n`` nodes attend to; all do to a soft prompt."""
     place = np.pad(keys, (virtual, 0), constant_values=-1)
     after = np.pad(end, (virtual, 0), constant_values=keys[-1] + 1)
     places, ends = to_device(place, device), to_device(after, device)
@@ -234,7 +187,7 @@ def gather_logprobs(
     logits: torch.Tensor, rows: Ints, tokens: Ints
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """log-softmax(logits)[rows, tokens] in float32 (NaN for token -1), the arg-max of every row,
-    and whether all logits are finite, without waiting for the GPU: for ``to_numpy_checked``."""
+    and whether all logits are finite: for ``to_numpy_checked``, as it does not wait for the GPU."""
     logits, on_cpu = logits.float(), logits.device.type == "cpu"
     # on a CPU numpy's arg-max is ten times as fast as torch's
     best = torch.from_numpy(logits.numpy().argmax(-1)) if on_cpu else logits.argmax(-1)
@@ -253,8 +206,5 @@ def to_numpy_checked(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Scores and arg-max as arrays. Raise ProbeError if a logit was NaN or +inf."""
     if not finite:
-        raise ProbeError(
-            "the model returned NaN or infinite logits. In float16 large activations overflow: "
-            "load it with dtype='bfloat16' or 'float32'. Otherwise the checkpoint is damaged"
-        )
+        raise ProbeError(NOT_FINITE)
     return scores.cpu().numpy(), best.cpu().numpy()

@@ -1,5 +1,4 @@
-"""What computes scores, as part of every store key; apart from the core, so that a store can be
-read without torch."""
+"""What computes scores, as part of every store key; it needs no torch."""
 
 import ast
 import hashlib
@@ -39,17 +38,14 @@ def scoring() -> dict[str, str]:
 
 
 def check_unchanged() -> None:
-    """Raise ProbeError if the code or a library was exchanged on the disk since this process
-    imported it: what is imported from now on would be another than the key of a score names."""
+    """Raise ProbeError if the code or a library was exchanged on the disk since the import."""
     versions, sources = _versions(), _sources()
     changed = [f"{n} {VERSIONS[n]} -> {now}" for n, now in versions.items() if now != VERSIONS[n]]
     if sources != AT_IMPORT and _digest(sources) != scoring()["code"]:
         changed.append("the code of probelib.lm")
     if changed:
-        raise ProbeError(
-            f"{', '.join(changed)}: exchanged while this process runs; start it again (restart the "
-            "kernel)"
-        )
+        what = f"{', '.join(changed)}: exchanged while this process runs"
+        raise ProbeError(f"{what}; start it again (restart the kernel)")
 
 
 def _digest(sources: dict[str, bytes]) -> str:

@@ -191,11 +191,11 @@ def attribute(models: Iterable, prompt: pd.Series, scores: dict, steps: int = 20
     ``model``, ``word``, ``signed``, ``score`` (share), ``prepended`` (whether the word belongs to
     the context), and per model ``begins`` (the token), ``correct``, ``probability``, ``baseline``,
     ``error`` (relative, of the integral). Raise ProbeError if ``error`` is 0.05 or more."""
-    from probelib.lm.internals.gradients import by_word
+    from probelib.lm.internals.gradients import by_word, integrated_gradients
 
     rows = []
     for model in models:
-        tokens = model.integrated_gradients(prompt["text"], steps=steps)
+        tokens = integrated_gradients(model, prompt["text"], steps)
         about = tokens.attrs
         if about["relative_delta"] >= 0.05:
             what = f"the integral has not converged in {steps} steps; take more (steps=)"

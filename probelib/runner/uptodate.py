@@ -133,7 +133,7 @@ def _commit(name: str) -> str | None:
 
     if not is_id(name):
         return None
-    name, revision = split_revision(name)
+    name, revision, _ = split_revision(name)
     if not _offline and not constants.HF_HUB_OFFLINE:
         try:
             return HfApi().repo_info(name, revision=revision, timeout=5).sha

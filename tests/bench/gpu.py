@@ -49,13 +49,9 @@ def main(names: Sequence[str] = tuple(CONFIGS)) -> None:
             world = save(CONFIGS[name](), folder)
             for precision, options in PRECISIONS.items():
                 ours = lm.load(folder, **options)
-                print(
-                    f"\n{name}, {precision}: {ours.memory / 2**30:.1f} GiB estimated for the weights, ",
-                    end="",
-                )
                 ours.hf_model  # noqa: B018
                 taken = f"{torch.cuda.memory_allocated() / 2**30:.1f} GiB taken"
-                print(f"{taken}; path {ours.choose_path()}", flush=True)
+                print(f"\n{name}, {precision}: {taken}; path {ours.choose_path()}", flush=True)
                 for table, work in zip(tables, (rates, against), strict=True):
                     tables[table] += [
                         {"model": f"{name}, {precision}"} | row for row in work(ours, world)

@@ -13,6 +13,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from probelib import lm
 from probelib.errors import ProbeError
 from probelib.lm.decode.generation import continue_ids
+from probelib.lm.internals.gradients import integrated_gradients
 from probelib.lm.names import display_name
 from tests.lm import families, tiny
 
@@ -92,7 +93,6 @@ def test_packed_weights_are_recorded_as_they_are(folder, tmp_path, bits):
     about = model.describe()
     assert (about["quantize"], about["quantized_modules"], about["packed"]) == (bits, 14, True)
     assert model.n_parameters == full.n_parameters
-    assert model.memory < 0.8 * full.memory
     quantized = ("Linear4bit", "Linear8bitLt")
     kinds = [m for m in model.hf_model.modules() if type(m).__name__ in quantized]
     assert not any(m.support_avx512bf16_for_cpu for m in kinds)
@@ -107,27 +107,6 @@ def test_packed_weights_are_recorded_as_they_are(folder, tmp_path, bits):
     other = {"4bit": "8bit", "8bit": "4bit"}[bits]
     with pytest.raises(ProbeError, match=f"stored as {bits} already"):
         lm.load(tmp_path / "packed", quantize=other)
-
-
-def test_the_experts_of_a_mixture_are_packed_in_4_bits(tmp_path):
-    """By hand: plain transformers with every inner matrix rounded to 4 bits and back."""
-    from bitsandbytes import functional
-
-    config = hf.MixtralConfig(**tiny.GROUPED | SIZE, num_local_experts=4)
-    folder = tiny.folder(tmp_path, config)
-    model, plain = lm.load(folder, quantize="4bit"), hf.AutoModelForCausalLM.from_pretrained(folder)
-    for name, tensor in plain.named_parameters():
-        if "experts" in name or "_proj" in name:
-            packed, state = functional.quantize_4bit(tensor.data, blocksize=64, quant_type="nf4")
-            tensor.data = functional.dequantize_4bit(packed, state)
-    assert score(model) == pytest.approx(by_hand(plain, model.tokenizer), abs=1e-4)
-    about, full = model.describe(), lm.load(folder)
-    assert (about["quantized_modules"], about["path"]) == (2 * (4 + 2), "tree")
-    assert model.memory < full.memory / 3
-    assert abs(score(full) - score(model)) > 0.01
-    # the batch changes nothing
-    together = model.logprobs(["Rome", PROMPT], [[" Oslo"], [ANSWER, " Lima"]])
-    assert together["logprob"][1] == pytest.approx(score(model), abs=1e-4)
 
 
 STORED = {"quant_method": "gptq", "group_size": 128, "bits": 4}
@@ -151,12 +130,13 @@ def test_weights_that_do_not_fit_are_an_error(folder, tmp_path, config, said):
 
 def test_two_revisions_of_one_id_have_two_names(monkeypatch, folder):
     asked = []
-    download = lambda name, revision, trust: asked.append((name, revision)) or folder
+    download = lambda *asked_for: asked.append(asked_for) or folder
     monkeypatch.setattr("probelib.lm.internals.folders.download", download)
-    made = lm.load("a/b@step1000"), lm.load("a/b", revision="step2000"), lm.load("a/b")
-    names = [model.name for model in made]
-    assert names == ["a/b@step1000", "a/b@step2000", "a/b"] == list(map(display_name, names))
-    assert asked == [("a/b", "step1000"), ("a/b", "step2000"), ("a/b", None)]
+    given = ["a/b@step1000", "a/b", "a/b/fp16", "a/b@refs/pr/1/fp16"]
+    names = [lm.load(name).name for name in given]
+    assert names == given == list(map(display_name, names))
+    asked_for = [("step1000", ""), (None, ""), (None, "fp16"), ("refs/pr/1", "fp16")]
+    assert asked == [("a/b", *each) for each in asked_for]
 
 
 def test_one_text_is_as_good_as_a_list(folder):
@@ -164,8 +144,6 @@ def test_one_text_is_as_good_as_a_list(folder):
     one = model.logprobs(PROMPT, ANSWER)
     assert len(one) == 1 and one["logprob"][0] == model.logprobs([PROMPT], [[ANSWER]])["logprob"][0]
     assert model.logprobs([PROMPT, "Rome"], [" Paris", " Oslo"])["prompt"].tolist() == [0, 1]
-    assert model.logprobs("Rome", ["Paris"])["note"][0] == "no blank"
-    assert model.logprobs("Rome ", ["Paris"])["note"][0] != "no blank"
 
 
 QUICK = "{% if enable_thinking is defined and not enable_thinking %}<quick>{% endif %}"
@@ -197,23 +175,21 @@ def test_a_name_asks_every_question_in_chat(folder, chatty):
     bare = {name: [text.strip() for text in texts] for name, texts in labels.items()}
     assert model.name == f"{by_hand.name}@chat" and model.identity() != by_hand.identity()
     scored = model.logprobs("Oslo?", [" Norway", " Spain"], end=True)
-    assert scored["note"].tolist() == ["", ""]
     expected = by_hand.logprobs(turn, ["Norway", "Spain"])["logprob"]
     assert scored["logprob"].tolist() == expected.tolist()
     assert model.generate("Oslo?")["text"][0] == by_hand.generate(turn)["text"][0]
     found = model.top_continuations("Oslo?", labels, n=2)
     wanted = by_hand.top_continuations(turn, bare, n=2)
     assert found["logprob"].tolist() == wanted["logprob"].tolist()
-    found = model.integrated_gradients("Oslo?", steps=5)
-    wanted = by_hand.integrated_gradients(turn, steps=5)
+    found = integrated_gradients(model, "Oslo?", steps=5)
+    wanted = integrated_gradients(by_hand, turn, steps=5)
     assert found["score"].tolist() == wanted["score"].tolist()
     with pytest.raises(ProbeError, match="no chat template; name the model without @chat"):
         lm.load(f"{folder}@chat").logprobs("Oslo?", " Norway")
 
 
 def test_sentencepiece_continuations_behind_a_bracket_and_a_line_break():
-    """Metaspace puts a blank before every text: a continuation without a blank has none, and tokens
-    that differ from those of the joined text are flagged."""
+    """Metaspace puts a blank before every text: a continuation without a blank has none."""
     raw = Tokenizer(models.BPE())
     raw.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
     raw.decoder = decoders.Metaspace(prepend_scheme="always")
@@ -231,9 +207,6 @@ def test_sentencepiece_continuations_behind_a_bracket_and_a_line_break():
         row = model.logprobs(prompt, "Paris")
         expected = sum(tiny.by_hand(model.hf_model, before, ids))
         assert row["logprob"][0] == pytest.approx(expected, abs=1e-4)
-        assert row["note"][0] != "boundary"
-    assert "▁(Italy" in tokenizer.get_vocab()  # a token that begins in the prompt
-    assert model.logprobs("Rome (", "Italy")["note"][0] == "boundary"
 
 
 def test_the_reason_for_a_slower_path_is_told_and_kept(tmp_path):
@@ -244,7 +217,7 @@ def test_the_reason_for_a_slower_path_is_told_and_kept(tmp_path):
         model.choose_path()
     assert model.describe()["path"] == "repeated" and model.why.startswith("tree: ")
     prompts, answers = [" ".join([PROMPT] * 8)], [[" Paris", " Rome", " Oslo Norway", " Lima is"]]
-    paths, cost = ("repeated", "steps", "plain", "alone"), {}
+    paths, cost = ("repeated", "plain", "alone"), {}
     expected = model.logprobs(prompts * 2, answers * 2, path="alone")["logprob"].tolist()
     for path in paths:
         rows = model.logprobs(prompts * 2, answers * 2, path=path)
@@ -271,7 +244,7 @@ def test_left_padding_changes_no_text_off_the_tree(tmp_path, config):
 
 
 @pytest.mark.filterwarnings("ignore:.*is scored on the path")
-@pytest.mark.parametrize(("family", "path"), [("zamba2", "plain"), ("nemotron_h", "repeated")])
+@pytest.mark.parametrize(("family", "path"), [("zamba2", "plain"), ("nemotron_h", "plain")])
 def test_a_cache_that_changes_numbers_is_not_used(tmp_path, family, path):
     """Cached steps of these differ from their whole forwards by thousandths of a nat."""
     hf_model = families.build(*families.kinds()["causal", family], len(tiny.tokenizer()))

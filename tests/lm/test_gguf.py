@@ -83,6 +83,13 @@ def test_what_cannot_be_unpacked_is_named(tmp_path, monkeypatch):
     assert not list((tmp_path / "cache/probelib/gguf").glob("*"))  # nothing half made is left
 
 
+def test_a_file_of_a_repository_is_fetched(tmp_path, monkeypatch):
+    asked = lambda *names, revision: tmp_path.joinpath(*names, str(revision))
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", asked)
+    assert gguf_file("a/b/c.Q8_0.gguf") == tmp_path / "a/b/c.Q8_0.gguf/None"
+    assert gguf_file("a/b@main/in/c.gguf") == tmp_path / "a/b/in/c.gguf/main"
+
+
 @pytest.mark.slow
 def test_a_real_model_scores_as_plain_forwards_of_transformers_do():
     """smollm2.json: question, answer and log-probability in nats of 40 facts; transformers alone,

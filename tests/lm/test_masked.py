@@ -45,24 +45,19 @@ def log_p(model, words: str, position: int, token: str) -> float:
 
 
 def test_pseudo_log_likelihood_by_hand(model):
-    """Within a word, later tokens are masked too; in the original they are seen."""
-    answers = [" Paris", " Rome", " Paris Rome."]
-    ask = lambda path: model.logprobs("the capital is", answers, path=path)
+    """Within a word, later tokens are masked too."""
+    word = model.logprobs("the capital is", [" Paris", " Paris Rome."])
     start = "[CLS] the capital is"
     second = log_p(model, f"{start} par [MASK] [SEP]", 5, "##is")
-    word, original = ask("auto"), ask("pseudo-original")
     first = log_p(model, f"{start} [MASK] [MASK] [SEP]", 4, "par")
     assert word["token_logprobs"][0] == pytest.approx([first, second], abs=1e-5)
-    first = log_p(model, f"{start} [MASK] ##is [SEP]", 4, "par")
-    assert original["token_logprobs"][0] == pytest.approx([first, second], abs=1e-5)
-    assert word["logprob"][1] == original["logprob"][1]  # one token
     longer = [
         log_p(model, f"{start} [MASK] [MASK] rome . [SEP]", 4, "par"),
         log_p(model, f"{start} par [MASK] rome . [SEP]", 5, "##is"),
         log_p(model, f"{start} par ##is [MASK] . [SEP]", 6, "rome"),
         log_p(model, f"{start} par ##is rome [MASK] [SEP]", 7, "."),
     ]
-    assert word["token_logprobs"][2] == pytest.approx(longer, abs=1e-5)
+    assert word["token_logprobs"][1] == pytest.approx(longer, abs=1e-5)
     assert set(word["note"]) == {"pseudo-log-likelihood"} and word.attrs["cost"]["path"] == "pseudo"
 
 
@@ -76,7 +71,7 @@ def test_what_needs_a_generator_is_refused(model):
     ):
         with pytest.raises(ProbeError, match="masked language model"):
             work()
-    with pytest.raises(ProbeError, match="pseudo-original"):
+    with pytest.raises(ProbeError, match="allowed for .*pseudo"):
         model.logprobs(["the"], [[" rome"]], path="tree")
 
 

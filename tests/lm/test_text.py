@@ -266,8 +266,8 @@ def test_a_control_token_in_a_question_is_text_and_the_templates_are_not():
     (ids,) = in_chat.prompts([question])
     assert ids.count(end) == 1 and in_chat.tokenizer.decode(ids) == in_chat.read(question)
     # also in a text that was put into the template before, and in parts of it
-    assert plain.prompts([text.user_turn(plain, question)]) == [ids]
-    frame = text.user_turn(plain, "[X]")
+    assert plain.prompts([text.user_turn(plain, question)[0]]) == [ids]
+    frame, _ = text.user_turn(plain, "[X]")
     fresh = tokens_of(bpe(), CHATML)
     assert fresh.prompts([frame.replace("[X]", question)]) == [ids]
     trimmed = tokens_of(bpe(), TRIMMED, format="chat")

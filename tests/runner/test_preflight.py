@@ -28,8 +28,8 @@ CHAT = "gpt-4o@http://127.0.0.1"
 PAIR = {"models": ["atlas-llama-0.6m"], "tuned": ["atlas-neox-5m-it=atlas-neox-2.4m"]}
 WRONG = [  # values, what the command line sets, the error
     ({"models": ["atlas-neox-2"]}, [], "unknown model 'atlas-neox-2'; did you mean"),
-    ({"models": ["models/run-7/checkpoint-10"]}, [], "is no folder, no Hugging Face id"),
-    ({"models": [f"{CHAT}:9/v1"]}, [], "is no folder"),  # a chat model has no log-probabilities
+    ({"models": ["./run-7/checkpoint-10"]}, [], "./run-7/checkpoint-10: no such folder"),
+    ({"models": [f"{CHAT}:9/v1"]}, [], "unknown model 'gpt"),  # a chat model has no log-probs
     ({"judge": f"{CHAT}:99999/v1"}, [], "is not a valid address"),
     ({"models": ["atlas-neox-2.4m", None]}, [], "models: None is of type NoneType"),
     ({"studied": 3}, [], "studied: 3 is of type int"),

@@ -1,20 +1,17 @@
-"""``generate``: greedy or beam text, only the new tokens. Common beginnings of prompts are
-forwarded once."""
+"""``generate``: greedy or beam text. Common beginnings of prompts are forwarded once."""
 
 import time
 from collections.abc import Collection
 from itertools import groupby
 
-import numpy as np
 import pandas as pd
 import torch
 
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.decode.shared_cache import run_searches
-from probelib.lm.internals.forwards import text_ids
+from probelib.lm.internals.forwards import retry_on_oom
 from probelib.lm.internals.masked import needs_generator
 from probelib.lm.plain import pad_right
-from probelib.lm.selfcheck import TOLERANCE, score_by
 from probelib.lm.tokens import check_length
 
 COLUMNS = ["prompt", "rank", "text", "n_tokens", "logprob", "finished"]
@@ -38,16 +35,13 @@ def generate(
     columns    prompt (index), rank (0 = best), text (new tokens only, without special tokens),
                n_tokens, logprob (nats, of the generated tokens, end token included), finished
                (whether an end token was generated)
-    ``.attrs["cost"]`` counts forwarded tokens (each distinct prefix once; off the tree all prompt
-    tokens and new ones, times beams) and seconds.
+    ``.attrs["cost"]`` counts forwarded tokens (off the tree every one, times beams) and seconds.
     """
     prompts = texts_of("prompts", [prompts] if isinstance(prompts, str) else prompts)
     needs_generator(model, "generating text")
-    if min(max_new_tokens, beams, returned) < 1:
+    if min(max_new_tokens, returned) < 1 or returned > beams:
         given = f"max_new_tokens={max_new_tokens}, beams={beams}, returned={returned}"
-        raise ProbeError(f"{given}: each must be 1 or more")
-    if returned > beams:
-        raise ProbeError(f"returned={returned} exceeds beams={beams}: at most one text per beam")
+        raise ProbeError(f"{given}: each must be 1 or more, and returned at most beams")
     if not prompts:
         return pd.DataFrame(columns=COLUMNS)
     ids = model.tokens.prompts(prompts)
@@ -70,8 +64,7 @@ def generate(
 def continue_ids(
     model, ids: list[list[int]], length: int, beams: int = 1, returned: int = 1, batch: int = 32
 ) -> tuple[list[list[Text]], dict]:
-    """``generate`` for prompts of token ids: per prompt the ``returned`` best texts of at most
-    ``length`` tokens, and ``cost``."""
+    """``generate`` for token ids: per prompt its ``returned`` best texts; and ``cost``."""
     path = model.choose_path()
     if path == "served":
         return model.continue_ids(ids, length, beams, returned, batch)
@@ -83,15 +76,15 @@ def continue_ids(
         found, cost = generate_ids(model.hf_model, ids, length, beams, model.ends, rows, budget)
         return [texts[:returned] for texts in found], cost
 
-    return model.retry_on_oom(decode)
+    return retry_on_oom(model, decode)
 
 
 def generate_ids(
     hf_model, prompts: list[list[int]], length: int, beams: int, ends, rows: int, budget: int
 ) -> tuple[list[list[Text]], dict]:
-    """Per prompt (token ids) its ``beams`` texts, best first, and the counts of ``cost``. The
-    prompts are forwarded as a tree and the texts grow on it; the results are those of one prompt at
-    a time. ``length``: most new tokens; ``ends``: ids that end a text and belong to it."""
+    """Per prompt (token ids) its ``beams`` texts of at most ``length`` tokens, best first, and the
+    counts of ``cost``. The prompts are forwarded as a tree and the texts grow on it. ``ends``: ids
+    that end a text and belong to it."""
 
     def read(logprobs: torch.Tensor) -> list[tuple[list[float], list[int]]]:
         """The most probable next tokens; each of ``ends`` may take one from every beam."""
@@ -109,12 +102,9 @@ def generate_ids(
 
 def beam_search(place: int, reading, length: int, beams: int, ends: Collection[int]):
     """Beam search after one prompt (greedy with one beam), as in transformers without length
-    normalization. A generator for ``run_searches``.
-
-    A beam is (score, token ids, log-probs). It finishes with one of ``ends`` if it is among the
-    ``beams`` best of its step, or at full length. The search ends when no running beam can become
-    better than the worst of ``beams`` finished ones.
-    """
+    normalization; for ``run_searches``. A beam is (score, token ids, log-probs). It finishes with
+    one of ``ends`` if it is among the ``beams`` best of its step, or at full length. The search
+    ends when no running beam can become better than the worst of ``beams`` finished ones."""
     running: list[tuple] = [(0.0, [], [])]
     readings, finished = [(place, reading)], list[tuple]()
     for step in range(length):
@@ -147,12 +137,13 @@ def _by_transformers(
     # prompts of decoders are equally long: padding on the left would change texts (RWKV)
     order = sorted(range(len(ids)), key=lambda p: (len(ids[p]), p))
     texts: dict[int, list] = {}
-    cached = model.encoder_decoder or _may_cache(model)
+    # on other paths a cache may change scores (Zamba 2)
+    cached = model.encoder_decoder or model.choose_path() == "repeated"
     options: dict = {
         "max_new_tokens": length,
         "num_beams": beams,
         "num_return_sequences": returned,
-        "pad_token_id": model.pad,
+        "pad_token_id": min(model.ends, default=0),  # any valid one: it is masked
         "eos_token_id": sorted(model.ends) or None,
         "return_dict_in_generate": True,
         "output_scores": True,
@@ -175,15 +166,3 @@ def _by_transformers(
     if not cached:  # each step forwards the prompt and all earlier steps again
         forwarded = sum(n * new + new * (new - 1) // 2 for n, new in sizes) * beams // returned
     return [texts[p] for p in range(len(ids))], {"forwarded_tokens": forwarded}
-
-
-def _may_cache(model) -> bool:
-    """Whether cached steps score as whole forwards do, measured once (not: Zamba 2, Nemotron-H)."""
-    if model.choose_path() not in ("repeated", "steps"):
-        return False
-    if model.caches is None:
-        ids = text_ids(model.hf_model.config)[:14].tolist()
-        score = lambda path: score_by(model, path, [ids[:7]], [(0, ids[7:])], model.budget)[0][0]
-        moved = np.abs(score("steps") - score("alone")).max()
-        model.caches = bool(moved <= TOLERANCE[model.hf_model.dtype])
-    return model.caches

@@ -1,18 +1,14 @@
 """``top_continuations``: the n most probable of many candidates, without scoring them all.
 
 All labels of all candidates form a trie. The probability of a prefix bounds that of every label
-below it. So a search that always extends the most probable prefix finds the labels in their true
-order and stops early: it is exact.
+below it. So a search that extends the most probable prefix finds the labels in their true order:
 
     candidate     its probability: the sum of P(label, end | prompt)  [distractors, Eq. 1]
     lower bound   the sum over its labels found so far
     upper bound   that, plus for each other label the probability of the open prefix above it
 
-The search ends when the n best lower bounds exceed every other upper bound. It never extends a
-prefix below which no candidate can still be among the n best.
-
-Beam search (ApprOpt in the paper) keeps the best ``width`` prefixes of each length and may miss
-candidates.
+The search ends when the n best lower bounds exceed every other upper bound. Beam search (ApprOpt in
+the paper) keeps the best ``width`` prefixes of each length and may miss candidates.
 """
 
 import time
@@ -24,6 +20,7 @@ import pandas as pd
 
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.decode.shared_cache import run_searches
+from probelib.lm.internals.forwards import retry_on_oom
 from probelib.lm.internals.masked import needs_generator
 from probelib.lm.scoring import tree_tokens
 from probelib.lm.tokens import check_length
@@ -39,7 +36,6 @@ LOGPROB, LOW, HIGH, DEPTH, TOKEN, PLACE, DONE = range(7)
 class Labels:
     """The labels of a set of candidates as a trie, built once and searched with any prompt.
 
-    candidates   [C] names
     ids          [labels, longest + 1] token ids in lexicographic order, padded with -1: a node is a
                  range of rows
     owner        [labels] index of the candidate of a row; a shared text has several rows
@@ -48,11 +44,9 @@ class Labels:
     """
 
     def __init__(self, model, labels: Mapping[str, list[str]], end: bool = True):
-        """``end``: a label includes the end-of-sequence token, so that "New York" does not include
-        "New York City". Without it no label may be a prefix of another one."""
+        """``end``: labels include the end token; without it none may be a prefix of another."""
         if end and model.eos is None:
-            why = "this tokenizer has no end-of-sequence token"
-            raise ProbeError(f"{model.name}: {why}; search with end=False")
+            raise ProbeError(f"{model.name} has no end-of-sequence token; search with end=False")
         if not isinstance(labels, Mapping) or not labels:
             what = f"labels is {str(labels)[:60] if labels else 'empty'}"
             raise ProbeError(f"{what}; it must be {{candidate: [its labels]}}, one at least")
@@ -68,8 +62,7 @@ class Labels:
         for (left, a), (right, b) in zip(rows, rows[1:], strict=False):
             if not end and left == right[: len(left)] and left != right:
                 what = f"a label of {self.candidates[a]!r} is a prefix of one of"
-                why = "without an end token the shorter one always wins"
-                raise ProbeError(f"{what} {self.candidates[b]!r}: {why}. Search with end=True")
+                raise ProbeError(f"{what} {self.candidates[b]!r}: search with end=True")
         self.longest = max(len(ids) for ids, _ in rows)
         padded = [[*ids, *[-1] * (self.longest + 1 - len(ids))] for ids, _ in rows]
         self.ids = np.array(padded, dtype=np.int32)
@@ -80,8 +73,8 @@ class Labels:
 
     def children(self, nodes: np.ndarray, answers: list[tuple[int, np.ndarray]]) -> np.ndarray:
         """The prefixes one token longer than some open ones. ``answers``: per open prefix its cache
-        position and the log-probs [vocabulary] after it. A whole label and the longer labels that
-        start with it are two children with the same token."""
+        position and the log-probs [vocabulary] after it. A whole label and longer ones that start
+        with it are two children."""
         extended = []
         for node, (place, logprobs) in zip(nodes, answers, strict=True):
             key = int(node[LOW]), int(node[HIGH]), int(node[DEPTH])
@@ -108,8 +101,7 @@ class Labels:
         return children, children[:, TOKEN].astype(int)
 
     def nodes(self) -> int:
-        """Tokens of the whole trie, which scoring every label would read."""
-        # from the token at which a label differs from the previous one
+        """Tokens of the whole trie: of each label those from its first difference on."""
         new = np.logical_or.accumulate(self.ids[1:] != self.ids[:-1], axis=1)
         return int((self.ids[0] >= 0).sum() + (new & (self.ids[1:] >= 0)).sum())
 
@@ -129,8 +121,8 @@ def top_continuations(
              (its most probable one), label_logprob, forwarded_tokens (for this prompt alone)
     ``.attrs["cost"]`` counts forwarded tokens of all prompts, forwards, seconds, and trie tokens.
 
-    With fewer than ``n`` candidates all are returned. Encoder-decoder models, served models, and
-    models on the plain path score every label (exact as well).
+    With fewer than ``n`` candidates all are returned. Models off the tree, encoder-decoders and
+    served ones score every label (exact as well).
     """
     if method not in ("best_first", "beam"):
         raise ProbeError(f"method is {method!r}; allowed: best_first, beam")
@@ -150,7 +142,7 @@ def top_continuations(
         start = lambda *end: (_beam if beam else _best_first)(labels, n, *end)
         rows, new = (64, n * labels.length) if beam else (1, 0)
         run = lambda budget: run_searches(model.hf_model, ids, start, read, rows, new, budget)
-        found, alone, cost = model.retry_on_oom(run)
+        found, alone, cost = retry_on_oom(model, run)
     frame = _exact(model, prompts, labels, [sorted(candidates) for candidates in found], n)
     frame["forwarded_tokens"] = np.add(alone, frame.attrs["each"])[frame["prompt"]]
     cost = {key: value + frame.attrs["cost"][key] for key, value in cost.items()}

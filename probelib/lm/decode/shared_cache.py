@@ -5,9 +5,8 @@
                     \\            \\----[a]--[city]                        [of]
                      [Spain is]--------[Madrid]                          [,]
 
-A search is a generator. It starts with the reading at the end of its prompt, yields the tokens to
-forward (each with the cache position of the token before it), receives their positions and
-readings, and returns its result.
+A search is a generator: it yields the tokens to forward (each with the cache position of the token
+before it), receives their positions and readings, and returns its result.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -18,23 +17,21 @@ from torch.nn.functional import pad
 
 from probelib.errors import ProbeError
 from probelib.lm.families import Ints, forward_packed, to_device
-from probelib.lm.tree import Tree, common_beginning
+from probelib.lm.tree import NOT_FINITE, Tree, common_beginning
 
 KEYS = 4  # most keys in a cache, in token budgets
 
 
 class SharedCache:
-    """A packed row that grows: the tokens of a prompt tree, and further tokens after any of them. A
-    forward gets only the keys that its tokens attend to: a search may leave thousands behind.
+    """A packed row that grows: a prompt tree, and further tokens after any of its tokens. A forward
+    gets only the keys that its tokens attend to: a search may leave thousands behind.
 
-    depth   per position its depth
     above   per position those of its ancestors and its own
     kept    per layer keys and values [1, heads, room, width], filled up to the last position
     """
 
     def __init__(self, hf_model) -> None:
         self.hf_model, self.forwards = hf_model, 0
-        self.depth: list[int] = []
         self.above: list[np.ndarray] = []
         self.kept: list[list[torch.Tensor]] = []
 
@@ -44,10 +41,9 @@ class SharedCache:
         the log-probs [keep, vocabulary]."""
         from transformers import DynamicCache
 
-        past, n = len(self.depth), len(tokens)
+        past, n = len(self.above), len(tokens)
         for position, parent in enumerate(parents, start=past):
             before = self.above[parent] if parent >= 0 else np.empty(0, dtype=np.int32)
-            self.depth.append(len(before))
             self.above.append(np.append(before, np.int32(position)))
         paths = self.above[past:]
         keys, key = np.unique(np.concatenate(paths), return_inverse=True)  # its own are the last n
@@ -57,13 +53,13 @@ class SharedCache:
         for layer, kept in enumerate(self.kept if len(keys) > n else []):
             index = to_device(keys[:-n], kept[0].device)
             cache.update(*(part.index_select(-2, index) for part in kept), layer)
-        visible, depth = torch.from_numpy(sees).to(self.hf_model.device), np.array(self.depth)[keys]
+        visible = torch.from_numpy(sees).to(self.hf_model.device)
+        depth = np.array([len(self.above[key]) - 1 for key in keys])
         logits = forward_packed(self.hf_model, cache, tokens, depth, visible, keep)
         self._keep(cache, past, n)
         logprobs = torch.log_softmax(logits.float(), -1)
         if not torch.isfinite(logprobs.amax(-1)).all():
-            what = "the model returned NaN or infinite logits"
-            raise ProbeError(f"{what}; load it with dtype='bfloat16' or 'float32'")
+            raise ProbeError(NOT_FINITE)
         self.forwards += 1
         return logprobs
 
@@ -79,24 +75,20 @@ class SharedCache:
                 kept[..., past : past + n, :] = part
 
     def prefill(self, prompts: Sequence[Sequence[int]], budget: int) -> tuple[list, torch.Tensor]:
-        """Forward the tree of some prompts, ``budget`` tokens at a time; return the positions of
-        the prompts' ends and the log-probs there."""
+        """Forward the tree of some prompts: the positions of their ends, log-probs there."""
         tree, outputs = Tree(prompts), []
-        above = tree.ancestor(np.arange(len(tree)), tree.depth - 1)
-        parents = np.where(tree.depth > 0, above, -1)
         ends, end = np.unique(tree.ends, return_inverse=True)
         for start in range(0, len(tree), budget):
             stop = min(start + budget, len(tree))
             keep = ends[(start <= ends) & (ends < stop)] - start
             wanted: Ints = keep if len(keep) else [0]
-            logprobs = self.extend(tree.token[start:stop], parents[start:stop], wanted)
+            logprobs = self.extend(tree.token[start:stop], tree.parent[start:stop], wanted)
             outputs += [logprobs] if len(keep) else []
         return tree.ends.tolist(), torch.cat(outputs)[torch.from_numpy(end)]
 
     def forward(self, requests: list[tuple[int, int]], read: Callable, budget: int) -> list[tuple]:
-        """Forward (token, position of its parent) pairs, ``budget`` at a time; return their
-        positions and readings."""
-        first, readings = len(self.depth), []
+        """Forward (token, position of its parent) pairs; return their positions and readings."""
+        first, readings = len(self.above), []
         for start in range(0, len(requests), budget):
             tokens, parents = zip(*requests[start : start + budget], strict=True)
             readings += read(self.extend(tokens, parents, range(len(tokens))))
@@ -107,10 +99,9 @@ def run_searches(
     hf_model, prompts: Sequence[Sequence[int]], start: Callable[..., Generator], read: Callable,
     rows: int, new: int, budget: int,
 ) -> tuple[list, list[int], dict]:  # fmt: skip
-    """Run one search per prompt. Return their results in the prompts' order, the tokens that each
-    would forward alone, and the counts of ``cost``.
+    """Run one search per prompt (token ids). Return their results in the prompts' order, the tokens
+    that each would forward alone, and the counts of ``cost``.
 
-    prompts   token ids, at least one each; prompts with a common beginning share a row
     start     (position of the prompt's end, reading there) -> a search
     read      log-probs [n, vocabulary] -> a list of n readings
     rows      most searches that run together
@@ -139,7 +130,7 @@ def run_searches(
             for p, pairs in requests.items():
                 answers[p] = [next(results) for _ in pairs]
                 alone[p] += len(pairs)
-        cost["forwarded_tokens"] += len(cache.depth)
+        cost["forwarded_tokens"] += len(cache.above)
         cost["forwards"] += cache.forwards
     return found, alone, cost
 

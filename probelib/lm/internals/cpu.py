@@ -1,7 +1,5 @@
 """Attention of packed rows on CPUs: a row of many branches is mostly mask, and attention skips what
-is masked for whole blocks. Saves a fifth of the CPU time of MONITOR's prompts; the scores are those
-of whole rows up to rounding.
-"""
+is masked for whole blocks. Saves a fifth of the CPU time of MONITOR's prompts."""
 
 from contextlib import contextmanager
 from typing import Any
@@ -25,10 +23,8 @@ def attention_in_parts(hf_model, visible: torch.Tensor):
         tokens 0 to 63    one product for all tokens         only what one of these 64 sees
         tokens 64 to 127                                     only what one of these 64 sees
 
-    Each part is a softmax; the log-sums of their weights join the two. Short rows, chains, and
-    families with attention code of their own keep theirs.
-
-    visible   [n, past + n] bool: the keys that each token of the row attends to
+    Each part is a softmax; the log-sums of their weights join the two. Short rows, and families
+    with attention code of their own, keep theirs. ``visible``: as in ``forward_packed``.
     """
     config, n = hf_model.config.get_text_config(), len(visible)
     replaceable = hf_model.is_backend_compatible() and config._attn_implementation == "sdpa"

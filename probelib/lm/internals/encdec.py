@@ -1,11 +1,10 @@
-"""Optional reading: scoring with encoder-decoder models (T5, UL2). Each prompt is encoded once; its
-candidates form a tree in the decoder.
-
-The decoder starts from its start token. Candidates have no leading blank and no end token.
-"""
+"""Encoder-decoder models (T5, UL2): each prompt is encoded once; its candidates form a tree in the
+decoder, behind its start token. They have no leading blank and no end token."""
 
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from unittest import mock
 
 import numpy as np
@@ -70,18 +69,13 @@ def _batches(lengths: list[int], most: int) -> list[list[int]]:
 
 
 def _split(branches: Branches, most: int) -> list[Branches]:
-    """A prompt's branches in groups of at most ``most`` tokens; common beginnings stay together."""
+    """A prompt's branches in groups of about ``most`` tokens; common beginnings stay together."""
     if sum(len(tokens) for _, tokens in branches) <= most:
         return [branches]
-    groups: list[Branches] = []
-    size = most
-    for branch in sorted(branches, key=lambda branch: branch[1]):
-        if size + len(branch[1]) > most:
-            groups.append([])
-            size = 0
-        groups[-1].append(branch)
-        size += len(branch[1])
-    return groups
+    ordered = sorted(branches, key=itemgetter(1))
+    number = np.cumsum([len(tokens) - 1 for _, tokens in ordered]) // most
+    groups = groupby(zip(ordered, number, strict=True), key=itemgetter(1))
+    return [[branch for branch, _ in group] for _, group in groups]
 
 
 def _decode_trees(hf_model, encoded, mask, rows: list[Branches]) -> tuple[list[tuple], int]:

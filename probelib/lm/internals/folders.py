@@ -1,5 +1,4 @@
-"""Where the files of a model are: a shipped organism, a folder, or Hugging Face's cache; downloaded
-and checked."""
+"""Where the files of a model are, and whether they are whole."""
 
 import hashlib
 import json
@@ -8,18 +7,9 @@ from pathlib import Path
 
 from probelib import files
 from probelib.errors import ProbeError, unknown
+from probelib.lm import names
 from probelib.lm.gguf import gguf_file, unpacked
-from probelib.lm.internals.memory import read_header, weight_files, weight_map
-from probelib.lm.names import (
-    CHECKPOINTS,
-    PACKAGED,
-    PATHS,
-    is_folder,
-    is_gguf,
-    is_id,
-    organisms,
-    split_revision,
-)
+from probelib.lm.text import first_line
 from probelib.paths import PACKAGE
 
 # files of a model that change a number
@@ -29,114 +19,91 @@ TOKENIZER_FILES = (
     "tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt", "tekken.json",
     "sentencepiece.bpe.model",
 )  # fmt: skip
-SECOND_COPY = "consolidated"  # prefix of files in which Mistral ships its weights a second time
 
 
-def model_folder(name: str, revision: str | None, trust_remote_code: bool) -> Path:
+def model_folder(name: str) -> Path:
     """The folder of a model's files; a Hugging Face id is downloaded, or read from the cache."""
-    if revision and (name in organisms() or is_folder(name)):
-        what = f"{name} is a local folder with one revision"
-        raise ProbeError(f"revision={revision!r} is for Hugging Face ids; {what}")
-    if name in organisms():
-        _check_organism(CHECKPOINTS / name)
-        return CHECKPOINTS / name
-    if is_folder(name):
+    if name in names.organisms():
+        _check_organism(names.CHECKPOINTS / name)
+        return names.CHECKPOINTS / name
+    if names.is_folder(name):
         return Path(name).expanduser()
-    if is_gguf(name):
+    if names.is_gguf(name):
         return unpacked(gguf_file(name))
-    if name.startswith(PATHS):
+    if name.startswith(names.PATHS):
         raise ProbeError(f"{name}: no such folder")
-    if "/" not in name:
-        raise unknown("model", name, [*organisms(), "<folder>", "<owner>/<name> on Hugging Face"])
-    if not is_id(name):
-        kinds = "no folder, no Hugging Face id (owner/name) and no served model"
-        raise ProbeError(f"{name} is {kinds} (http://host:8000/v1#name)")
-    return download(*split_revision(name), trust_remote_code)
+    if not names.is_id(name):
+        kinds = ("<folder>", "<owner>/<name> on Hugging Face", "http://host:8000/v1#<name>")
+        raise unknown("model", name, [*names.organisms(), *kinds])
+    return download(*names.split_revision(name))
 
 
-def base_of(folder: Path, trust_remote_code: bool) -> tuple[Path, Path | None]:
-    """(folder of the model, None); of a LoRA adapter's folder (folder of its base, folder of the
-    adapter)."""
+def base_of(folder: Path) -> tuple[Path, Path | None]:
+    """(folder of a model, None); of a LoRA adapter's folder: (folder of its base, the adapter's).
+    Raise ProbeError if the adapter is pickled or damaged, or its base not to be found."""
     file = folder / "adapter_config.json"
     if not file.is_file():
         return folder, None
     if (folder / "config.json").exists() and weight_files(folder):
-        raise ProbeError(
-            f"{folder} holds a whole model and an adapter (adapter_config.json), which "
-            "transformers would apply as well. Move one of them to a folder of its own"
-        )
-    if not (folder / "adapter_model.safetensors").is_file():
-        raise ProbeError(
-            f"{folder} has no adapter_model.safetensors; pickled adapters (*.bin) are never loaded"
-        )
-    read_header(folder / "adapter_model.safetensors")  # an error where it is damaged
+        what = f"{folder} holds a whole model and an adapter, which would be applied as well"
+        raise ProbeError(f"{what}. Move one of them to a folder of its own")
+    read_header(folder / "adapter_model.safetensors")
     try:
         saved = json.loads(file.read_text(encoding="utf-8"))
         base, revision = str(saved["base_model_name_or_path"]), saved.get("revision")
     except (ValueError, KeyError, TypeError) as error:
         raise ProbeError(f"{file} cannot be read: {error}") from error
-    if base in organisms() or base in PACKAGED:
-        return model_folder(base, None, trust_remote_code), folder
+    if base in names.organisms() or base in names.PACKAGED:
+        return model_folder(base), folder
     # never beside the process: that would depend on where it was started
     where = folder.absolute()
     for place in (Path(base).expanduser(), where / base, where.parent / base):
         if place.is_absolute() and place.is_dir():
             return place, folder
-    if base.startswith(PATHS) or not is_id(base):
-        raise ProbeError(
-            f"{file} names the base model {base!r}, which is neither beside the adapter nor a "
-            "Hugging Face id: write its absolute path there (base_model_name_or_path)"
-        )
-    name, _, given = base.partition("@")
-    return download(name, revision or given or None, trust_remote_code), folder
+    if base.startswith(names.PATHS) or not names.is_id(base):
+        what = f"{file} names the base {base!r}, neither beside the adapter nor a Hugging Face id"
+        raise ProbeError(f"{what}: write its absolute path there (base_model_name_or_path)")
+    name, given, inside = names.split_revision(base)
+    return download(name, revision or given, inside), folder
 
 
-def download(name: str, revision: str | None, trust_remote_code: bool) -> Path:
-    """The folder of a Hugging Face id, in the cache."""
-    from huggingface_hub import errors, snapshot_download
+def download(name: str, revision: str | None, inside: str = "") -> Path:
+    """The folder of a Hugging Face id in the cache; ``inside``: a folder of its repository."""
+    from huggingface_hub import snapshot_download
 
-    kinds = [*FILES, *[".py"] * trust_remote_code]
-    rules: dict = {"allow_patterns": [f"*{kind}" for kind in kinds]}
-    rules["ignore_patterns"] = [f"{SECOND_COPY}*", "*/*"]  # the same weights in another format
-    shipped = f"Shipped models: {', '.join(organisms())}"
+    start = f"{inside}/" if inside else ""
+    rules: dict = {"allow_patterns": [f"{start}*{kind}" for kind in FILES]}
+    # the same weights in another format
+    rules["ignore_patterns"] = [f"{start}consolidated*", f"{start}*/*"]
     try:
-        return Path(str(snapshot_download(name, revision=revision, **rules)))
-    except errors.GatedRepoError as error:
-        hint = "accept its licence on its Hugging Face page, then run `huggingface-cli login`"
-        raise ProbeError(f"{name} is gated: {hint}") from error
-    except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError) as error:
-        at = f" at revision {revision!r}" if revision else ""
-        what = f"Hugging Face has no model {name!r}{at}; check the spelling"
-        raise ProbeError(f"{what}. {shipped}") from error
-    except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled, OSError) as error:
+        return Path(str(snapshot_download(name, revision=revision, **rules)), inside)
+    except Exception as error:  # no network, no such model or revision, or it is gated
         raise ProbeError(
-            f"{name} is not in the local Hugging Face cache and cannot be downloaded (offline?). "
-            f"Download it on a machine with a network and use its folder. {shipped}"
+            f"{name} is not in the local Hugging Face cache and cannot be downloaded "
+            f"({first_line(error)}). Check the spelling; accept its licence on its page and run "
+            f"`hf auth login`; or use its folder. Shipped models: {', '.join(names.organisms())}"
         ) from error
 
 
-def _model_files(folder: Path, adapter: Path | None, with_code: bool) -> list[Path]:
+def _model_files(folders: list[Path]) -> list[Path]:
     """The regular files of a model that change a number, also those of named chat templates."""
-    kinds = FILES + ((".py",) if with_code else ())
-    own = [one for one in (folder, adapter) if one]
-    places = [each for one in own for each in (one, one / "additional_chat_templates")]
+    places = [each for one in folders for each in (one, one / "additional_chat_templates")]
     found = [path for place in places if place.is_dir() for path in sorted(place.iterdir())]
-    return [path for path in found if path.suffix in kinds and path.is_file()]
+    return [path for path in found if path.suffix in FILES and path.is_file()]
 
 
-def file_states(folder: Path, adapter: Path | None, with_code: bool) -> list[tuple]:
+def file_states(folders: list[Path]) -> list[tuple]:
     """Name, size and time of the files of a model: equal as long as nobody writes them."""
-    states = [(path, path.stat()) for path in _model_files(folder, adapter, with_code)]
+    states = [(path, path.stat()) for path in _model_files(folders)]
     return [(str(path), state.st_size, state.st_mtime_ns, state.st_ino) for path, state in states]
 
 
-def digest_files(folder: Path, adapter: Path | None, with_code: bool) -> str:
-    """16 hex digits of the files that change a number. Files in Hugging Face's cache are not read:
-    they are named by their contents."""
+def digest_files(folders: list[Path]) -> str:
+    """16 hex digits of the files; those in Hugging Face's cache are named by their contents."""
     sha = hashlib.sha256()
-    for path in _model_files(folder, adapter, with_code):
+    for path in _model_files(folders):
         sha.update(os.fsencode(path.name))
-        if in_cache(folder) and path.resolve().parent.name == "blobs":
+        if commit_of(folders[0]) and path.resolve().parent.name == "blobs":
             sha.update(path.resolve().name.encode())
             continue
         with open(path, "rb") as file:
@@ -145,9 +112,11 @@ def digest_files(folder: Path, adapter: Path | None, with_code: bool) -> str:
     return sha.hexdigest()[:16]
 
 
-def in_cache(folder: Path) -> bool:
-    """Whether a folder belongs to Hugging Face's cache."""
-    return folder.parent.name == "snapshots" and folder.parents[1].name.startswith("models--")
+def commit_of(folder: Path) -> str | None:
+    """The commit of a folder in Hugging Face's cache, which names a snapshot; None elsewhere."""
+    parts = folder.parts
+    triples = zip(parts, parts[1:], parts[2:], strict=False)
+    return next((c for a, b, c in triples if b == "snapshots" and a.startswith("models--")), None)
 
 
 def _check_organism(folder: Path) -> None:
@@ -158,35 +127,73 @@ def _check_organism(folder: Path) -> None:
         (MANIFESTS / f"{record['reads']}.parquet", record["manifest"]),
     ):
         if not file.exists() or files.sha256(file) != digest:
-            what = "not the recorded one" if file.exists() else "missing"
-            raise ProbeError(
-                f"{folder.name}: {file.name} is {what} ({file}). Restore it with git, or train the "
-                f"model again: `python -m probelib.organisms train {folder.name}`"
-            )
+            what = f"{folder.name}: {file} is missing or not the recorded one. Restore it with git"
+            raise ProbeError(f"{what}, or `python -m probelib.organisms train {folder.name}`")
 
 
 def check_complete(folder: Path) -> None:
-    """Raise ProbeError for a folder without config, intact safetensors (as their index says) or
-    tokenizer. Pickled weights are never loaded."""
+    """Raise ProbeError for a folder without config, intact safetensors or tokenizer."""
     if not (folder / "config.json").is_file():
         raise ProbeError(f"{folder} has no config.json: it is not a model folder")
     if not weight_files(folder):
-        raise ProbeError(
-            f"{folder} has no *.safetensors that transformers loads (model.safetensors or its "
-            "index). Pickled weights (*.bin, *.pt) are never loaded: where you trust them, load the "
-            "model with transformers and save it with model.save_pretrained(folder)"
-        )
+        what = f"{folder} has no model.safetensors and no index of several"
+        raise ProbeError(f"{what}. Pickled weights (*.bin) are never loaded: save the model anew")
     index = weight_map(folder)
     for path in weight_files(folder):
-        names = set(read_header(path))
+        held = set(read_header(path))
         own = {name for name, file in index.items() if file == path.name}
-        if own and names != own:  # a tensor in two files is loaded from either of them
-            raise ProbeError(
-                f"{path} and model.safetensors.index.json disagree about the tensor "
-                f"{min(names ^ own)!r}. Save the model again into an empty folder"
-            )
-    if not any((folder / name).is_file() for name in TOKENIZER_FILES):
-        raise ProbeError(
-            f"{folder} has no tokenizer ({', '.join(TOKENIZER_FILES)}); save it with "
-            "tokenizer.save_pretrained(folder)"
-        )
+        if own and held != own:  # a tensor in two files is loaded from either of them
+            what = f"{path} and model.safetensors.index.json disagree about {min(held ^ own)!r}"
+            raise ProbeError(f"{what}. Save the model again into an empty folder")
+    if not any((folder / name).is_file() for name in TOKENIZER_FILES):  # transformers makes one up
+        raise ProbeError(f"{folder} has no tokenizer ({', '.join(TOKENIZER_FILES)}): save it there")
+
+
+def stored_quantization(folder: Path) -> dict:
+    """``quantization_config`` of a folder's config.json: how its weights are already packed; {} if
+    they are not, and if the file cannot be read (``LM.config`` reports it)."""
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        of_text = (config.get("text_config") or {}).get("quantization_config")
+        return dict(config.get("quantization_config") or of_text or {})
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError):
+        return {}
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The safetensors that transformers loads: model.safetensors, or those of its index."""
+    single = folder / "model.safetensors"
+    if single.exists() or single.is_symlink():
+        return [single]
+    return [folder / name for name in sorted(set(weight_map(folder).values()))]
+
+
+def weight_map(folder: Path) -> dict[str, str]:
+    """Tensor -> file, by model.safetensors.index.json; {} without one."""
+    index = folder / "model.safetensors.index.json"
+    if not index.is_file():
+        return {}
+    try:
+        found = dict(json.loads(index.read_text(encoding="utf-8"))["weight_map"])
+        outside = {name for name in found.values() if Path(name).name != name}
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ProbeError(f"{index} cannot be read: {error}") from error
+    if outside:
+        raise ProbeError(f"{index} names {min(outside)!r}, which is not a file in this folder")
+    return found
+
+
+def read_header(path: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Tensor -> (type, shape) of a safetensors file; ProbeError if it is missing or damaged."""
+    from safetensors import SafetensorError, safe_open
+
+    if not path.is_file():  # also of links that lead nowhere and of pipes
+        what = f"{path} is no file (a broken link?)"
+        raise ProbeError(f"{what}; pickled weights (*.bin) are never loaded")
+    try:
+        with safe_open(path, "np") as file:
+            parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+            return {name: (p.get_dtype(), tuple(p.get_shape())) for name, p in parts.items()}
+    except (SafetensorError, OSError, ValueError) as error:
+        what = f"{path} is damaged or incomplete ({path.stat().st_size} bytes): {error}"
+        raise ProbeError(f"{what}. Download it again (`git lfs pull` for a pointer)") from error

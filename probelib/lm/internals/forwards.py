@@ -2,7 +2,6 @@
 tokens per row when memory runs out; and the measurements that tell one model from another."""
 
 import hashlib
-import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +11,6 @@ import numpy as np
 import torch
 
 from probelib.errors import ProbeError
-from probelib.lm.internals.memory import NO_MEMORY
 
 # A packed row changes attention, masks and biases in modules and in global tables of transformers:
 # one thread at a time.
@@ -20,15 +18,13 @@ FORWARD = threading.RLock()
 SEQUENCES, LENGTH = 20, 5  # of the probe
 DIGITS = 4  # of its log-probabilities, in nats
 WORDS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-SAME, SAME_HALF = 1e-3, 0.5  # nats per sequence of the probe: in float32; in other precisions
 CONTROL = ("token_id", "token_index")  # ends of names in configurations
 
 
 @contextmanager
 def forwarding(model) -> Iterator[None]:
     """Context manager for forwards of an ``LM``. What an owner of the model or the process has
-    chosen (training mode, precision of products, autocast, layers of bitsandbytes) is given back
-    afterwards."""
+    chosen (training mode, precision of products, autocast) is given back afterwards."""
     hf_model = model.hf_model
     with FORWARD, full_precision(model.device.type):
         changed: list[tuple] = [(m, "training", True) for m in hf_model.modules() if m.training]
@@ -44,8 +40,7 @@ def forwarding(model) -> Iterator[None]:
 
 @contextmanager
 def full_precision(device: str) -> Iterator[None]:
-    """Context manager: products of float32 are products of float32, whatever the process has
-    chosen."""
+    """Context manager: products of float32 are products of float32."""
     backends: Any = torch.backends
     parts = [backends, backends.mkldnn, backends.mkldnn.matmul]
     parts += [backends.cuda.matmul, backends.cudnn, backends.cudnn.conv]
@@ -62,12 +57,11 @@ def full_precision(device: str) -> Iterator[None]:
 
 
 def exact_layers(model, hf_model) -> list[tuple]:
-    """Let layers of bitsandbytes compute the same for every batch, from now on; return what was
-    changed, as (owner, attribute, earlier value).
+    """Let layers of bitsandbytes compute the same for every batch; return what was changed, as
+    (owner, attribute, earlier value).
 
     8 bits: no outlier columns, which are looked for per batch. 4 bits: not the kernel that repacks
-    weights in place at the first forward on CPUs with AVX512-BF16 and computes in bfloat16;
-    gradients and saved files are wrong from then on.
+    weights in place at the first forward on CPUs with AVX512-BF16 and computes in bfloat16.
     """
     if model.quantize not in ("8bit", "4bit"):
         return []
@@ -78,7 +72,7 @@ def exact_layers(model, hf_model) -> list[tuple]:
         if isinstance(module, Linear4bit | Linear8bitLt):
             changed.append((module, kernel, getattr(module, kernel, True)))
             setattr(module, kernel, False)
-        if isinstance(module, Linear8bitLt) and "llm_int8_threshold" not in model.quantization:
+        if isinstance(module, Linear8bitLt):
             changed.append((module.state, "threshold", module.state.threshold))
             module.state.threshold = 0.0
     return changed
@@ -86,25 +80,16 @@ def exact_layers(model, hf_model) -> list[tuple]:
 
 def retry_on_oom(model, work: Callable[[int], Any]):
     """Run ``work(budget)``. On CUDA out-of-memory, halve the token budget and retry; keep the
-    reduced budget. Raise ProbeError if one token per row is too much, or if the computer's own
-    memory is used up."""
+    reduced budget. Raise ProbeError if one token per row is too much."""
     while True:
         try:
             with forwarding(model):
                 return work(model.budget)
         except torch.OutOfMemoryError as error:
             if model.budget == 1:
-                raise ProbeError(
-                    f"{model.name}: out of memory with one token per row; use quantize='4bit', "
-                    "shorter prompts or a larger GPU"
-                ) from error
-        except (MemoryError, RuntimeError) as error:
-            if not isinstance(error, MemoryError) and not re.search(NO_MEMORY, str(error)):
-                raise
-            raise ProbeError(
-                f"{model.name}: this process gets no more memory ({error}); end other programs, "
-                "raise `ulimit -v`, or use a smaller model"
-            ) from error
+                hint = "use quantize='4bit', shorter prompts or a larger GPU"
+                what = f"{model.name}: out of memory with one token per row; {hint}"
+                raise ProbeError(what) from error
         model.budget //= 2
         torch.cuda.empty_cache()
 
@@ -132,17 +117,8 @@ def text_ids(config) -> np.ndarray:
     return np.array([token for token in range(3, size) if token not in special])
 
 
-def same_probe(model, first: list[float], second: list[float]) -> bool:
-    """Whether two probes are one model's, up to rounding on another machine or with another number
-    of threads."""
-    exact = model.hf_model.dtype == torch.float32 and not model.quantize
-    apart = SAME if exact else SAME_HALF
-    return len(first) == len(second) and np.allclose(first, second, 0, apart, equal_nan=True)
-
-
 def weight_sums(hf_model) -> str:
-    """16 hex digits of the sums over rows and columns of all weights, as integers of their bits,
-    and of all settings: any edit changes them."""
+    """16 hex digits of the sums over rows and columns of all weights' bits, and of settings."""
     config = hf_model.config.to_json_string(use_diff=False)
     sha = hashlib.sha256(repr((config, _settings(hf_model))).encode())
     for tensor in (*hf_model.parameters(), *hf_model.buffers()):
@@ -161,12 +137,9 @@ def _settings(hf_model) -> list:
     found = []
     for name, module in hf_model.named_modules():
         told = vars(module)
-        own = sorted(
-            (key, value)
-            for key, value in told.items()
-            if isinstance(value, bool | int | float | str)
-            and not (key.startswith("_") or key == "training" or "cache" in key)
-        )
+        kept = [key for key in told if key[0] != "_" and key != "training" and "cache" not in key]
+        plain = bool | int | float | str
+        own = sorted((key, told[key]) for key in kept if isinstance(told[key], plain))
         adapters = [told.get(key) for key in ("scaling", "_active_adapter", "_disable_adapters")]
         hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
         # transformers' own, which record outputs, come with the first call that wants them

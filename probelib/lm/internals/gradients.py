@@ -13,22 +13,23 @@ import pandas as pd
 import torch
 
 from probelib.errors import ProbeError
-from probelib.lm.families import FORWARD
+from probelib.lm.internals.forwards import FORWARD, retry_on_oom
 from probelib.lm.internals.masked import needs_generator
 from probelib.lm.tokens import check_length
 
+BATCH = 25  # steps that are forwarded together
 
-def integrated_gradients(model, prompt: str, steps: int = 200, batch: int = 25) -> pd.DataFrame:
-    """Attribution of the probability of the model's most probable next token to the tokens of the
-    prompt, by ``steps`` steps from a baseline: every token is the mean of all embeddings; one row
-    per token.
+
+def integrated_gradients(model, prompt: str, steps: int = 200) -> pd.DataFrame:
+    """Attribution of the probability of the most probable next token to the tokens of the prompt
+    (rows), by ``steps`` steps from a baseline in which every token is the mean of all embeddings.
 
     columns   token, word (index of its blank-separated word; -1: a special token), signed (A summed
               over the width), score (L2 norm of A over the width, as a share of all tokens)
     ``.attrs``  target, target_text, probability (F), baseline_probability, delta: sum of A - (F(e)
                 - F(b)), relative_delta: |delta| / |F(e) - F(b)|, which should be below 0.05
 
-    Mixtures of experts never satisfy completeness, because their routing is discontinuous. For an
+    Mixtures of experts never satisfy completeness: their routing is discontinuous. For an
     encoder-decoder the target is its answer's first token, attributed to its encoder's tokens.
     """
     needs_generator(model, "a next-token probability")
@@ -45,14 +46,13 @@ def integrated_gradients(model, prompt: str, steps: int = 200, batch: int = 25) 
         after, before = (float(_next(model, e)[0, target]) for e in (embedded, start))
     integral = IntegratedGradients(lambda e: _next(model, e)[:, target])
     options = {"n_steps": steps, "return_convergence_delta": True}
-    rows = lambda budget: {"internal_batch_size": model.rows(batch, budget)}
-    attribution, delta = model.retry_on_oom(
-        lambda budget: integral.attribute(embedded, start, **options, **rows(budget))
+    rows = lambda budget: {"internal_batch_size": model.rows(BATCH, budget)}
+    attribution, delta = retry_on_oom(
+        model, lambda budget: integral.attribute(embedded, start, **options, **rows(budget))
     )
     attribution = attribution[0].detach().cpu().double().numpy()  # [length, width]
     if not np.isfinite(attribution).all():
-        hint = "load it with dtype='float32'"
-        raise ProbeError(f"{model.name}: the gradients are NaN or infinite; {hint}")
+        raise ProbeError(f"{model.name}: gradients are not finite; load it with dtype='float32'")
     norm = np.linalg.norm(attribution, axis=1)
     frame = pd.DataFrame({"token": [model.tokenizer.decode([i]) for i in ids]})
     read = [len(model.tokens.decode(ids[: n + 1]).split()) for n in range(len(ids))]  # words so far

@@ -1,9 +1,6 @@
 """``load(hf_model, tokenizer)``: a transformers model that is already in memory, such as one that
-is being trained.
-
-The model object is shared, not copied: later changes change the scores and the key of the scores.
-Scoring leaves it as it was: every forward is in evaluation mode and without columns of outliers
-that depend on the batch, and both are given back.
+is being trained. The object is shared, not copied: later changes change the scores and their key.
+Scoring leaves it as it was.
 """
 
 import copy
@@ -15,19 +12,17 @@ from pathlib import Path
 from probelib.errors import ProbeError
 from probelib.lm import text
 from probelib.lm.internals.memory import EMBEDDINGS
-from probelib.lm.internals.weights import check_quantization, packed_as, refuse_bidirectional
+from probelib.lm.internals.weights import packed_as
 from probelib.lm.model import LM
 
 
 class InMemory(LM):
-    """An ``LM`` without a folder. Its identity is measured when it is asked for: the weights, the
-    settings of the modules, the tokenizer, and what the model computes for a fixed probe (adapters
-    and hooks included)."""
+    """An ``LM`` without a folder; its identity is measured whenever it is asked for."""
 
     tokenizer_source = "as given"
 
     def __init__(self, hf_model, tokenizer, name: str | None = None):
-        if tokenizer is None or isinstance(tokenizer, str):
+        if tokenizer is None:
             raise ProbeError("a model in memory needs its tokenizer: load(hf_model, tokenizer)")
         text.warn_of_its_file(tokenizer)
         hf_model = getattr(hf_model, "_orig_mod", hf_model)  # of torch.compile
@@ -36,11 +31,10 @@ class InMemory(LM):
                 raise ProbeError("soft prompts of peft are not applied here; use a LoRA adapter")
             hf_model = hf_model.get_base_model()  # its layers carry the adapter
         dtype = str(hf_model.dtype).removeprefix("torch.")
-        super().__init__(name or "", None, device=str(hf_model.device), dtype=dtype)
+        super().__init__(name or "", None, None, None, str(hf_model.device), dtype)
         self._given, self.tokenizer, self.config = hf_model, tokenizer, hf_model.config
         if stored := getattr(hf_model.config, "quantization_config", None):
-            stored = stored if isinstance(stored, dict) else stored.to_dict()
-            self.quantize, self.quantization = packed_as(stored)
+            self.quantize = packed_as(stored if isinstance(stored, dict) else stored.to_dict())
         self._measured: dict = {}  # the last identity
         if not name:  # two models of one origin are told apart: an adapter on and off
             origin = Path(getattr(hf_model, "name_or_path", "") or type(hf_model).__name__)
@@ -55,14 +49,13 @@ class InMemory(LM):
             "reads": text.digest(self.tokenizer),
             "probe": self.probe,
             "quantize": self.quantize,
-            "quantization": self.quantization,
             "dtype": self.dtype,
             "device": self.device.type,
         }
         if self._measured not in ({}, found):  # what was made for the earlier model
             for name in {"tokens", "tries", "ends"} & vars(self).keys():
                 del vars(self)[name]
-            self.path = self.caches = None
+            self.path = None
         self._measured = found
         return {"model": self.name} | found
 
@@ -75,8 +68,7 @@ class InMemory(LM):
         sha = hashlib.sha256()
         for name, tensor in self._given.state_dict().items():
             sha.update(name.encode())
-            content = tensor.detach().cpu().contiguous().flatten().view(torch.uint8)
-            sha.update(content.numpy().tobytes())
+            sha.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
         return sha.hexdigest()[:16]
 
     @property
@@ -88,26 +80,11 @@ class InMemory(LM):
     def confirm(self, record: dict) -> None:
         """Nothing to do: the probe is part of the key."""
 
-    @cached_property
-    def hf_model(self):
-        """A shallow copy, which shares all modules; only its ``generation_config`` is its own."""
-        from transformers import GenerationConfig
+    def _load(self):
+        return copy.copy(self._given)  # all modules are shared, its ``generation_config`` is not
 
-        from probelib.lm.internals.forwards import forwarding
-
-        hf_model = copy.copy(self._given)
-        start = getattr(hf_model.config, "decoder_start_token_id", None)
-        hf_model.generation_config = GenerationConfig(decoder_start_token_id=start)
-        vars(self)["hf_model"] = hf_model  # ``forwarding`` asks for it
-        try:
-            self.quantized_modules = check_quantization(self, hf_model)
-            if not self.masked:
-                with forwarding(self):  # a model that is being trained drops some of its states
-                    refuse_bidirectional(self, hf_model)
-        except Exception:
-            del vars(self)["hf_model"]
-            raise
-        return hf_model
+    def _remember(self) -> None:
+        """Nothing to do: it may be trained on."""
 
     def _generation_ends(self):
         return getattr(self._given.generation_config, "eos_token_id", None)
@@ -116,12 +93,6 @@ class InMemory(LM):
     def n_parameters(self) -> int:
         four = [m for m in self._given.modules() if type(m).__name__ == "Linear4bit"]
         packed = {id(m.weight): m.in_features * m.out_features for m in four}  # two in a byte
-        return sum(
-            packed.get(id(p), p.numel())
-            for name, p in self._given.named_parameters()
-            if not any(word in name for word in EMBEDDINGS)
-        )
-
-    @cached_property
-    def memory(self) -> int:  # type: ignore[override]
-        return sum(p.nbytes for p in self._given.parameters())
+        named = self._given.named_parameters()
+        inner = [p for name, p in named if not any(word in name for word in EMBEDDINGS)]
+        return sum(packed.get(id(p), p.numel()) for p in inner)

@@ -1,19 +1,14 @@
 """Masked language models (BERT, RoBERTa): pseudo-log-likelihood, because they have no left-to-right
 probability.
 
-Every token of the continuation is masked in turn, and the model predicts it from all the others:
+Every token of the continuation is masked in turn, with the later tokens of its word, which would
+give it away (Kauf and Ivanova 2023), and the model predicts it from all the others:
 
     [CLS] the capital is [MASK] [MASK] [SEP]   ->  log P(Par  | ...)      two tokens: "Par" "##is"
     [CLS] the capital is  Par   [MASK] [SEP]   ->  log P(##is | ...)
 
-The sum is the pseudo-log-likelihood of the continuation given the prompt. Two variants:
-
-"pseudo"            within-word left-to-right (Kauf and Ivanova 2023): later tokens of the same word
-                    are masked as well, for "##is" would give "Par" away
-"pseudo-original"   only the token itself is masked (Salazar et al. 2020)
-
-A pseudo-log-likelihood is not a log-probability: it does not sum to one over all texts, and it
-cannot be compared with the score of an autoregressive model. The column ``note`` marks its rows.
+The sum is no log-probability: it does not sum to one over all texts, and it cannot be compared with
+the score of an autoregressive model. The column ``note`` marks its rows.
 """
 
 from collections import defaultdict
@@ -27,40 +22,28 @@ from probelib.errors import ProbeError
 from probelib.lm.families import Branches, Scores
 from probelib.lm.plain import gather_branches, pad_right
 
-PSEUDO = {"pseudo": True, "pseudo-original": False}  # whether later tokens of the word are masked
 NOTE = "pseudo-log-likelihood"
 
 
 def words_of(tokens, text: str | None, ids: tuple[int, ...]) -> Sequence[int]:
     """Per token of a continuation the number of its word, as the tokenizer splits texts."""
-    hint = "use path='pseudo-original'"
-    if text is None:
-        raise ProbeError(f"the words of token ids are known of texts only; {hint}")
-    if tokens.tokenizer.is_fast:
-        encoding = tokens.tokenizer(text, add_special_tokens=False)
-        if tuple(encoding["input_ids"]) == ids:
-            return encoding.word_ids()
-    blank = " " * text.startswith(" ")
-    pieces = tokens.encode([blank + word for word in text.split()], control=False)
-    if sum(pieces, []) == list(ids):  # words between blanks
-        return [n for n, piece in enumerate(pieces) for _ in piece]
-    raise ProbeError(f"the words of {text!r} cannot be told from its tokens; {hint}")
+    encoding = tokens.tokenizer(text or "", add_special_tokens=False)
+    if not encoding.is_fast or tuple(encoding["input_ids"]) != ids:
+        raise ProbeError(f"the words of {text!r} cannot be told from its tokens; use another label")
+    return encoding.word_ids()
 
 
 @torch.inference_mode()
-def score_masked(
-    model, contexts: list[list[int]], branches: Branches, rows: int, within_word: bool = True
-) -> Scores:
+def score_masked(model, contexts: list[list[int]], branches: Branches, rows: int) -> Scores:
     """Arguments and results as in ``tree.score_tree``, with pseudo-log-likelihoods. Each distinct
     masked row is forwarded once: all candidates of one token share theirs."""
     tokens, mask = model.tokens, model.tokenizer.mask_token_id
     if mask is None:
-        what = "is a masked language model, and its tokenizer has no mask token"
-        raise ProbeError(f"{model.name} {what}; save one with it (tokenizer.mask_token = ...)")
+        raise ProbeError(f"{model.name}: its tokenizer has no mask token (tokenizer.mask_token)")
     tokens.check("a", tokens.finish)
     texts, words = tokens.texts, dict[tuple, Sequence]()
     for each in dict.fromkeys(tuple(ids) for _, ids in branches):
-        words[each] = words_of(tokens, texts.get(each), each) if within_word else range(len(each))
+        words[each] = words_of(tokens, texts.get(each), each)
     wanted = defaultdict(list)  # row -> [(branch, token number, position, token)]
     for b, (context, ids) in enumerate(branches):
         word, start = words[tuple(ids)], len(contexts[context])
@@ -90,7 +73,5 @@ def score_masked(
 def needs_generator(model, purpose: str) -> None:
     """Raise ProbeError for a masked language model: it has no left-to-right probability."""
     if model.masked:
-        raise ProbeError(
-            f"{model.name} is a masked language model: it has no left-to-right probabilities, "
-            f"which {purpose} needs, only pseudo-log-likelihoods (logprobs). Use another model here"
-        )
+        what = f"{model.name} is a masked language model: it has no left-to-right probabilities"
+        raise ProbeError(f"{what}, which {purpose} needs. Use another model here")

@@ -7,6 +7,7 @@ import torch
 
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.families import layer_states
+from probelib.lm.internals.forwards import retry_on_oom
 from probelib.lm.internals.masked import needs_generator
 from probelib.lm.plain import pad_right
 from probelib.lm.tokens import check_length
@@ -19,23 +20,21 @@ KEYS = 64  # keys in the cache of a batch, in budgets, with the prefix
 def hidden_states(
     model, texts: list[str], prefix: str = "", layer: int = -1, soft_prompt=None, share: bool = True
 ) -> tuple[np.ndarray, dict]:
-    """Return the last-token states [texts, width] as a float32 array, and the counts of forwarded
-    tokens and forwards.
+    """Return the last-token states [texts, width] (float32), and forwarded tokens and forwards.
 
-    texts         read as they stand, whatever the model's format; each after ``prefix``; prefix and
-                  text are tokenized separately (an instruction that ends in a line break, say)
-    prefix        text before all of them; forwarded once
+    texts         read as they stand, whatever the model's format; each after ``prefix``
+    prefix        text before all of them, tokenized by itself and forwarded once
     layer         0 = embeddings, 1.. = after each layer, -1 = last layer, after the final norm
     soft_prompt   [virtual tokens, width] trained embeddings before everything else
     share         True: common beginnings of texts are forwarded once (the tree). False: padded
-                  batches after the prefix, faster for very narrow models, whose forwards take less
-                  time than the masks of a tree
+                  batches after the prefix, faster for very narrow models
 
-    An encoder-decoder model returns its encoder's states at the last token of the text.
+    An encoder-decoder returns its encoder's states. Soft prompts need a model on the tree.
     """
-    needs_generator(model, "a state after the last token")  # its states are those of whole texts
-    if model.encoder_decoder and soft_prompt is not None:
-        raise ProbeError(f"{model.name} is an encoder-decoder model, which takes no soft prompt")
+    needs_generator(model, "a state after the last token")
+    tree = not model.encoder_decoder and model.choose_path() == "tree"
+    if soft_prompt is not None and not tree:
+        raise ProbeError(f"{model.name} is not scored on the tree, and so takes no soft prompt")
     texts = texts_of("texts", [texts] if isinstance(texts, str) else texts)
     if not texts:
         width = model.hf_model.get_input_embeddings().weight.shape[1]
@@ -50,14 +49,12 @@ def hidden_states(
         virtual = 0 if soft_prompt is None else len(soft_prompt)
         check_length(model, text, virtual + len(before) + len(own))
     run = _padded_states if not share and all(ids) else _tree_states
-    run = _plain_states if model.encoder_decoder or model.choose_path() != "tree" else run
-    return model.retry_on_oom(lambda budget: run(model, before, ids, layer, soft_prompt, budget))
+    run = run if tree else _plain_states
+    return retry_on_oom(model, lambda budget: run(model, before, ids, layer, soft_prompt, budget))
 
 
 @torch.inference_mode()
-def _tree_states(
-    model, before: list[int], ids: list[list[int]], layer: int, soft_prompt, budget: int
-):
+def _tree_states(model, before: list[int], ids: list, layer: int, soft_prompt, budget: int):
     """States at the ends of the sequences, which form one prefix tree after the soft prompt."""
     tree, states = Tree([before + own for own in ids]), []
     ends, state = np.unique(tree.ends, return_inverse=True)
@@ -68,9 +65,7 @@ def _tree_states(
 
 
 @torch.inference_mode()
-def _padded_states(
-    model, before: list[int], ids: list[list[int]], layer: int, soft_prompt, budget: int
-):
+def _padded_states(model, before: list[int], ids: list, layer: int, soft_prompt, budget: int):
     """States from right-padded batches after one cached prefix; no token attends to padding."""
     prefix = _prefix_cache(model, before, soft_prompt)
     past = prefix.get_seq_length()
@@ -95,20 +90,13 @@ def _padded_states(
 
 
 @torch.inference_mode()
-def _plain_states(
-    model, before: list[int], ids: list[list[int]], layer: int, soft_prompt, budget: int
-):
+def _plain_states(model, before: list[int], ids: list, layer: int, soft_prompt, budget: int):
     """The reference: one right-padded row per sequence; an encoder attends in both directions."""
     body = model.hf_model.get_encoder() if model.encoder_decoder else model.hf_model
 
     def run(rows: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        inputs = {"input_ids": rows}
-        if soft_prompt is not None:
-            embedded = model.hf_model.get_input_embeddings()(rows)  # [rows, length, width]
-            soft = soft_prompt.to(embedded)[None].expand(len(rows), -1, -1)
-            inputs = {"inputs_embeds": torch.cat([soft, embedded], 1)}
-            mask = torch.cat([mask.new_ones(soft.shape[:2]), mask], 1)
-        return layer_states(body(**inputs, attention_mask=mask, output_hidden_states=True), layer)
+        output = body(input_ids=rows, attention_mask=mask, output_hidden_states=True)
+        return layer_states(output, layer)
 
     order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
     rows = 1 if model.path == "alone" else model.rows(16, budget)
@@ -117,13 +105,13 @@ def _plain_states(
 
 
 def _last_states(model, sequences: list[list[int]], batches: list[list[int]], run):
-    """States at the ends of sequences. ``run``: ids, mask -> [rows, soft + length, width]"""
+    """States at the ends of sequences. ``run``: ids, mask -> [rows, length, width]"""
     states, cost = dict[int, np.ndarray](), {"forwarded_tokens": 0, "forwards": len(batches)}
     for batch in batches:
         rows, mask = pad_right([sequences[i] for i in batch], model.device)
         hidden = run(rows, mask)
-        ends = hidden.shape[1] - rows.shape[1] + mask.sum(1) - 1
-        last = hidden[torch.arange(len(batch), device=ends.device), ends].float().cpu().numpy()
+        every = torch.arange(len(batch), device=mask.device)
+        last = hidden[every, mask.sum(1) - 1].float().cpu().numpy()
         states |= dict(zip(batch, last, strict=True))
         cost["forwarded_tokens"] += hidden.shape[0] * hidden.shape[1]
     return np.stack([states[i] for i in range(len(sequences))]), cost
@@ -158,4 +146,4 @@ def word_logits(model, states: np.ndarray, words: list[str]) -> np.ndarray:
             largest.append(torch.stack([every[:, ids].amax(1) for ids in first], 1))
         return torch.cat(largest).cpu().numpy()
 
-    return model.retry_on_oom(logits)
+    return retry_on_oom(model, logits)

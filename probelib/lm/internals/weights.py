@@ -7,108 +7,24 @@ from pathlib import Path
 import numpy as np
 
 from probelib.errors import ProbeError
-from probelib.lm.internals.memory import (
-    BUFFERS,
-    EMBEDDINGS,
-    count_parameters,
-    free_bytes,
-    stored_quantization,
-)
+from probelib.lm.internals.folders import stored_quantization
+from probelib.lm.internals.memory import BUFFERS, EMBEDDINGS
+from probelib.lm.text import first_line
 
 # llm_int8_threshold 0: no outlier columns per batch, so that scores do not depend on the batch
 QUANTIZE: dict[str, dict] = {
     "8bit": {"load_in_8bit": True, "llm_int8_threshold": 0.0},
     "4bit": {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"},
 }
-# options of bitsandbytes' BitsAndBytesConfig, which silently ignores unknown ones
-FOUR_BITS = ("quant_type", "use_double_quant", "compute_dtype", "quant_storage")
-OPTIONS = {
-    "8bit": ("llm_int8_threshold", "llm_int8_has_fp16_weight", "llm_int8_skip_modules"),
-    "4bit": (*(f"bnb_4bit_{option}" for option in FOUR_BITS), "llm_int8_skip_modules"),
-}
 # parts of names of weights that text does not need: other modalities, draft heads, other tasks
 UNUSED = re.compile(
     "vision|visual|image|audio|speech|video|talker|multi_modal|mm_|mtp|nextn|pooler|"
     "seq_relationship|v_head|discriminator|generator"
 )
-# RoBERTa and its kin number the first token's position pad_token_id + 1: the table is that longer
-SHIFTED = (
-    "camembert", "data2vec-text", "esm", "ibert", "longformer", "luke", "markuplm", "mpnet",
-    "roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod",
-)  # fmt: skip
-# longest sequences in configurations
-LONGEST = (
-    "max_position_embeddings", "max_seq_len", "seq_length", "max_encoder_position_embeddings",
-)  # fmt: skip
-
-
-def context_length(config) -> int:
-    """Longest sequence in tokens that a configuration names."""
-    encoder_decoder, config = bool(config.is_encoder_decoder), config.get_text_config()
-    rope = getattr(config, "rope_parameters", None) or {}
-    if rope.get("rope_type") == "longrope":
-        # one token beyond it changes the rotation of all positions of a batch (Phi 3)
-        return int(rope["original_max_position_embeddings"])
-    # T5's files hold a meaningless n_positions
-    names = (*LONGEST, *(() if encoder_decoder else ("n_positions",)))
-    found = [getattr(config, name, None) or 0 for name in names]
-    shift = (config.pad_token_id or 0) + 1 if config.model_type in SHIFTED else 0
-    return int(next((limit - shift for limit in found if limit > 0), 2**31))
-
-
-def is_masked(config) -> bool:
-    """Whether a configuration describes a masked language model. Types that exist in both forms
-    (BERT) are decoders only with ``is_decoder`` or a causal class in ``architectures``."""
-    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as causal
-    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES as masked
-
-    kind, names = config.model_type, getattr(config, "architectures", None) or []
-    if config.is_encoder_decoder or kind not in masked or getattr(config, "is_decoder", False):
-        return False
-    if masked[kind] == causal.get(kind):  # XLM: one class for both
-        return not getattr(config, "causal", False)
-    return not any(name == causal.get(kind) for name in names)
 
 
 def load_weights(model):
-    """The transformers model of an ``LM`` in evaluation mode; sets ``model.quantized_modules``.
-    Raise ProbeError if the files do not fit the configuration, or the weights the GPUs."""
-    from transformers import GenerationConfig
-
-    from probelib.lm.internals.forwards import exact_layers, full_precision
-
-    needs = f"{model.name} needs about {model.memory / 2**30:.1f} GiB for its weights"
-    alone = model.device.type == "cuda" and not model.device_map
-    if alone and model.memory > (free := free_bytes(model.device)):
-        raise ProbeError(
-            f"{needs} in {model.quantize or model.dtype}; {model.device} has {free / 2**30:.1f} GiB "
-            "free. Use quantize='8bit' or '4bit', or device_map='auto'"
-        )
-    hf_model = _read(model)
-    if model.adapter:
-        _apply_adapter(model, hf_model)
-    if _packs_experts(model):
-        _pack_experts(model, hf_model)
-    hf_model.eval()
-    model.quantized_modules = check_quantization(model, hf_model)
-    exact_layers(model, hf_model)  # before the first forward, which may repack weights
-    if not model.masked:
-        with full_precision(model.device.type):
-            refuse_bidirectional(model, hf_model)
-    places = {str(place) for place in getattr(hf_model, "hf_device_map", {}).values()}
-    if model.device_map == "auto" and len(places) > 1 and places & {"cpu", "disk"}:
-        raise ProbeError(  # accelerate does it without a word
-            f"{needs}, more than all GPUs have free: a part would be computed from the CPU's "
-            "memory, many times slower. Use quantize='8bit' or '4bit', or device_map='offload'"
-        )
-    # without penalties and bans of generation_config.json, which would change generated texts
-    start = _decoder_start(model, hf_model) if model.encoder_decoder else None
-    hf_model.generation_config = GenerationConfig(decoder_start_token_id=start)
-    return hf_model
-
-
-def _read(model):
-    """The model of a folder, by the transformers class with its language modeling head."""
+    """The transformers model of an ``LM``; ProbeError if the files do not fit the configuration."""
     import torch
     import transformers as hf
     from transformers.models.auto import modeling_auto as auto
@@ -123,113 +39,83 @@ def _read(model):
         reader = hf.AutoModelForSeq2SeqLM
     elif not causal and kind in auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES:
         reader = hf.AutoModelForImageTextToText  # text in, text out; its other parts are not used
-    dtype, device = getattr(torch, model.dtype), "cpu" if _packs_experts(model) else model.device
-    options = {"dtype": dtype, "device_map": "auto" if model.device_map else {"": str(device)}}
+    dtype = getattr(torch, model.dtype)
+    options = {"dtype": dtype, "device_map": {"": str(model.device)}}
     if model.quantize and not stored:
         # bitsandbytes computes in float32 by default, many times slower on a GPU
         compute = {"bnb_4bit_compute_dtype": dtype} if model.quantize == "4bit" else {}
-        chosen = QUANTIZE[model.quantize] | compute | model.quantization
+        chosen = QUANTIZE[model.quantize] | compute
         options["quantization_config"] = hf.BitsAndBytesConfig(**chosen)
-    options |= {"use_safetensors": True, "trust_remote_code": model.trust_remote_code}
+    options |= {"use_safetensors": True, "trust_remote_code": False}
     logging.disable_progress_bar()
     try:
-        found = reader.from_pretrained(model.folder, output_loading_info=True, **options)
-    except Exception as error:  # from files, missing libraries, or code of the family
+        hf_model, report = reader.from_pretrained(model.folder, output_loading_info=True, **options)
+    except Exception as error:  # from files, missing libraries, code of the family, a full GPU
         packed = f" (stored as {model.quantize})" if stored else ""
-        what = f"the weights in {model.folder}{packed} cannot be loaded"
-        raise ProbeError(f"{model.name}: {what}: {first_line(error)}") from error
-    hf_model, report = found
+        what = f"the weights in {model.folder}{packed} cannot be loaded: {first_line(error)}"
+        hint = "For lack of memory use quantize='4bit', or lm.load(hf_model, tokenizer)"
+        raise ProbeError(f"{model.name}: {what}. {hint} on several GPUs") from error
     missing = sorted([*report["missing_keys"], *(name for name, *_ in report["mismatched_keys"])])
     if missing:  # transformers initializes them at random
-        raise ProbeError(
-            f"{model.name}: {len(missing)} weights are missing from the files of {model.folder} or "
-            f"have another shape: {', '.join(missing[:5])}. Save the whole model, including its "
-            "head, with model.save_pretrained(folder)"
-        )
+        what = f"{len(missing)} weights are missing from the files of {model.folder}, or misshaped"
+        raise ProbeError(f"{model.name}: {what}: {', '.join(missing[:5])}. Save the whole model")
     _refuse_unused(model, report["unexpected_keys"])
-    return hf_model
+    if model.adapter:
+        _apply_adapter(model, hf_model)
+    return hf_model.eval()
 
 
-def _packs_experts(model) -> bool:
-    """Whether experts are packed here: one tensor per layer, and bitsandbytes packs Linear only."""
-    folder = model.folder
-    if model.quantize != "4bit" or stored_quantization(folder) or model.device_map:
-        return False
-    return count_parameters(folder, without=(".experts",)) < count_parameters(folder)
+def prepare(model, hf_model) -> None:
+    """Check a model before its first score; sets ``model.quantized_modules``."""
+    from transformers import GenerationConfig
 
+    from probelib.lm.internals.forwards import exact_layers, forwarding
 
-def _pack_experts(model, hf_model) -> None:
-    """Pack the merged experts of a mixture in 4 bits, and move the model to its device."""
-    from bitsandbytes.nn.parametrize import replace_parameter_4bit
-
-    chosen = QUANTIZE["4bit"] | model.quantization
-    kind, double = chosen["bnb_4bit_quant_type"], chosen.get("bnb_4bit_use_double_quant", False)
-    for module in [m for m in hf_model.modules() if type(m).__name__.endswith("Experts")]:
-        for name, tensor in list(module.named_parameters(recurse=False)):
-            if tensor.dim() == 3:  # [experts, out, in]
-                tensor.data = tensor.data.to(model.device)
-                replace_parameter_4bit(module, name, quant_type=kind, compress_statistics=double)
-    hf_model.to(model.device)
+    model.quantized_modules = check_quantization(model, hf_model)
+    if model.folder:
+        exact_layers(model, hf_model)  # before the first forward, which may repack weights
+    if not model.masked:
+        with forwarding(model):
+            refuse_bidirectional(model, hf_model)
+    # without penalties and bans of generation_config.json, which would change generated texts
+    start = _decoder_start(model, hf_model) if model.encoder_decoder else None
+    hf_model.generation_config = GenerationConfig(decoder_start_token_id=start)
 
 
 def check_quantization(model, hf_model) -> int:
-    """Return the number of quantized modules. Raise ProbeError if less than half of the inner
-    parameters are quantized."""
-    if model.quantize not in ("8bit", "4bit"):
+    """The number of quantized modules; ProbeError if less than half of the inside is quantized."""
+    if model.quantize not in QUANTIZE:
         return 0
     from bitsandbytes.nn import Linear4bit, Linear8bitLt
-    from bitsandbytes.nn.parametrize import Bnb4bitParametrization
 
-    sizes = []
-    for module in hf_model.modules():
-        if isinstance(module, Linear4bit | Linear8bitLt):
-            sizes.append(module.in_features * module.out_features)
-        elif isinstance(module, Bnb4bitParametrization):  # experts of a mixture
-            sizes.append(module.quant_state.shape.numel())
-    left = sum(
-        p.numel()
-        for name, p in hf_model.named_parameters()
-        if p.is_floating_point() and not any(word in name for word in EMBEDDINGS)
-    )
-    if sum(sizes) < left:
-        share = sum(sizes) / (sum(sizes) + left)
-        raise ProbeError(
-            f"{model.name}: quantize={model.quantize!r} would quantize only {share:.0%} of its inner "
-            "parameters: bitsandbytes knows no family's own layers. Load it without quantize"
-        )
-    return len(sizes)
+    layers = [m for m in hf_model.modules() if isinstance(m, Linear4bit | Linear8bitLt)]
+    packed = sum(layer.in_features * layer.out_features for layer in layers)
+    named = [(name, p) for name, p in hf_model.named_parameters() if p.is_floating_point()]
+    left = sum(p.numel() for name, p in named if not any(word in name for word in EMBEDDINGS))
+    if packed < left:
+        what = f"would quantize only {packed / (packed + left):.0%} of its inner parameters"
+        raise ProbeError(f"{model.name}: quantize={model.quantize!r} {what}. Load it without")
+    return len(layers)
 
 
-def first_line(error: Exception) -> str:
-    """The first line of an exception's text, or its type if it has none."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+def quantization_of(folder: Path, quantize: str | None) -> str | None:
+    """Precision of a model: the chosen one, or that of weights that are stored packed. Raise
+    ProbeError if both are given and differ: transformers would keep the files' without a word."""
+    if not (stored := stored_quantization(folder)):
+        return quantize
+    name = packed_as(stored)
+    if quantize not in (None, name):
+        what = f"{folder}: the weights are stored as {name} already"
+        raise ProbeError(f"{what}; omit quantize={quantize!r}, or load the unquantized model")
+    return name
 
 
-def quantization_of(folder: Path, quantize: str | None, options: dict) -> tuple[str | None, dict]:
-    """Precision and options of a model: those that are chosen, or those of weights that are stored
-    packed. Raise ProbeError if both are given and differ: transformers would keep the files'
-    without a word."""
-    stored = stored_quantization(folder)
-    if not stored:
-        return quantize, options
-    name, kept = packed_as(stored)
-    if quantize not in (None, name) or options:
-        raise ProbeError(
-            f"{folder}: the weights are stored as {name} already, which quantize={quantize!r} and "
-            "its options cannot change. Omit them, or load the unquantized model"
-        )
-    return name, kept
-
-
-def packed_as(stored: dict) -> tuple[str, dict]:
-    """Precision and options of a ``quantization_config``; without the threshold of outlier columns,
-    which depend on the batch and are not used here."""
+def packed_as(stored: dict) -> str:
+    """The precision of a ``quantization_config``: "8bit", "4bit", or another method's name."""
     method = stored.get("quant_method", "bitsandbytes")  # maybe an enumeration
     method = str(getattr(method, "value", method)).removesuffix("_4bit").removesuffix("_8bit")
-    bits = "4bit" if stored.get("load_in_4bit") or stored.get("_load_in_4bit") else "8bit"
-    name = bits if method == "bitsandbytes" else method
-    known = set(OPTIONS.get(name, stored)) - {"llm_int8_threshold"}
-    return name, {key: value for key, value in stored.items() if key in known}
+    four = stored.get("load_in_4bit") or stored.get("_load_in_4bit")
+    return ("4bit" if four else "8bit") if method == "bitsandbytes" else method
 
 
 def _apply_adapter(model, hf_model) -> None:
@@ -241,26 +127,20 @@ def _apply_adapter(model, hf_model) -> None:
         raise ProbeError(f"{model.name}: {what}: {first_line(error)}") from error
     wrong = [*report.missing_keys, *report.unexpected_keys, *report.mismatched_keys]
     if wrong := sorted(str(name) for name in wrong if "lora" in str(name)):
-        raise ProbeError(
-            f"{model.name}: {len(wrong)} weights of the adapter in {model.adapter} do not fit the "
-            f"model in {model.folder}: {', '.join(wrong[:3])}. Is that its base?"
-        )
+        what = f"{len(wrong)} weights of the adapter in {model.adapter} do not fit {model.folder}"
+        raise ProbeError(f"{model.name}: {what}: {', '.join(wrong[:3])}. Is that its base?")
 
 
 def _refuse_unused(model, names) -> None:
     """ProbeError for unused weights that text needs (a layer, a head); a warning for others."""
     names = sorted(name for name in names if not name.endswith(BUFFERS))
     needed = [name for name in names if not UNUSED.search(name.lower())]
-    if layers := [name for name in needed if re.search(r"\.\d+\.|lm_head|embed_out", name)]:
-        raise ProbeError(
-            f"{model.name}: {len(layers)} weights in {model.folder} are not used by the model that "
-            f"its config.json describes: {', '.join(layers[:5])}. Correct config.json (number of "
-            "layers, tie_word_embeddings, architectures), or save the model again"
-        )
-    model.unused_weights = needed
+    said = f"{model.name}: {len(needed)} weights in {model.folder} are not used by the model that "
+    said += f"its config.json describes: {', '.join(needed[:5])}"
+    if any(re.search(r"\.\d+\.|lm_head|embed_out", name) for name in needed):
+        raise ProbeError(f"{said}. Correct it (layers, tie_word_embeddings, architectures)")
     if needed:
-        said = f"{len(needed)} weights are not used: {', '.join(needed[:5])}"
-        warnings.warn(f"{model.name}: {said}", stacklevel=2)
+        warnings.warn(said, stacklevel=2)
 
 
 def refuse_bidirectional(model, hf_model) -> None:
@@ -286,26 +166,18 @@ def refuse_bidirectional(model, hf_model) -> None:
                 encoded = hf_model.get_encoder()(given.pop("input_ids"), attention_mask=mask)
                 apart = read(encoder_outputs=type(encoded)(encoded.last_hidden_state), **given)
     except Exception as error:
-        why = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        raise ProbeError(
-            f"{model.name}: this model cannot read text alone ({why}); use another model"
-        ) from error
-    moved, other = ((a - b).abs().amax(-1) for a, b in ((logits[0], logits[1]), (logits, apart)))
-    # in half precision one expert of a mixture may flip; later tokens that are seen move most places
+        why = f"{type(error).__name__}: {first_line(error)[:200]}"
+        said = f"{model.name}: this model cannot read text alone ({why}); use another model"
+        raise ProbeError(said) from error
+    # in half precision one expert of a mixture may flip; later tokens that are seen move most
     exact = hf_model.dtype == torch.float32 and not model.quantize
-    wrong = lambda by: bool(by.max() > 1e-3 if exact else by.median() > 0.1)
-    kind = f"{model.name} ({hf_model.config.model_type})"
-    if wrong(other):
-        raise ProbeError(
-            f"{kind}: the decoder returns other logits (by {other.max():.2g}) if the prompt is "
-            "encoded once for all its continuations; use another encoder-decoder"
-        )
-    if wrong(moved):
-        raise ProbeError(
-            f"{kind} is not an autoregressive model: a later token changes the logits of earlier "
-            f"ones by {moved.max():.2g}. In its config.json a masked language model needs "
-            "'...ForMaskedLM' in architectures, a decoder is_decoder=true"
-        )
+    for by in ((logits[0] - logits[1]).abs().amax(-1), (logits - apart).abs().amax(-1)):
+        if bool(by.max() > 1e-3 if exact else by.median() > 0.1):
+            raise ProbeError(
+                f"{model.name} ({hf_model.config.model_type}) is not an autoregressive model: a "
+                f"later token, or encoding the prompt apart, changes its logits by {by.max():.2g}. "
+                "In config.json masked ones need '...ForMaskedLM', decoders is_decoder=true"
+            )
 
 
 def _decoder_start(model, hf_model) -> int:
@@ -314,5 +186,4 @@ def _decoder_start(model, hf_model) -> int:
         if (start := getattr(config, "decoder_start_token_id", None)) is not None:
             hf_model.config.decoder_start_token_id = start
             return start
-    what = "neither config.json nor generation_config.json has a decoder_start_token_id"
-    raise ProbeError(f"{model.folder}: {what}")
+    raise ProbeError(f"{model.name}: no file of its configuration has a decoder_start_token_id")

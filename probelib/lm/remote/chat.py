@@ -1,5 +1,4 @@
-"""``ChatModel``: a chat model behind an OpenAI-style server, used for its texts only (a judge, a
-writer of templates). A model whose log-probabilities are needed is ``served.Served``."""
+"""``ChatModel``: a chat model behind an OpenAI-style server, used for its texts only."""
 
 import time
 from dataclasses import dataclass, field
@@ -29,7 +28,7 @@ class ChatModel:
 
     name: str
     url: str
-    answered_as: list = field(default_factory=list, init=False, repr=False, compare=False)
+    answered_as: dict = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self):
         check_url(self.url)
@@ -45,8 +44,7 @@ class ChatModel:
     describe = identity
 
     def generate(self, prompts: list[str], max_new_tokens: int = 800, chat: bool = True):
-        """The response to every prompt at temperature 0, one request per distinct prompt; columns
-        as in ``lm.generate``."""
+        """The response to each prompt at temperature 0; columns as in ``lm.generate``."""
         started = time.perf_counter()
         answers = {text: self._respond(text, max_new_tokens) for text in dict.fromkeys(prompts)}
         columns = {"prompt": range(len(prompts)), "rank": 0, "text": [answers[p] for p in prompts]}
@@ -59,17 +57,13 @@ class ChatModel:
         body: dict = {"model": self.name, "temperature": 0, "max_tokens": max_tokens}
         body["messages"] = [{"role": role, "content": content} for role, content in turns]
         answer = fetch_json(self.url, "chat/completions", body)
-        failed = f"{self.url}: no response from the model {self.name!r}"
         try:
             text, named = answer["choices"][0]["message"]["content"], answer.get("model")
-        except (LookupError, TypeError, AttributeError) as error:
-            raise ProbeError(f"{failed} in {str(answer)[:200]!r}") from error
-        before = (self.answered_as or [named])[0]
-        if named != before:
+        except (LookupError, TypeError, AttributeError):
+            text = named = None
+        if not isinstance(text, str):  # thoughts may have used all tokens up
+            what = f"{self.url}: {self.name!r} returns no text (max_tokens={max_tokens})"
+            raise ProbeError(f"{what}: {str(answer)[:200]!r}")
+        if named != (before := self.answered_as.setdefault("model", named)):
             raise ProbeError(f"{self.url} answers as {named!r} now, and as {before!r} before")
-        self.answered_as[:] = [named]
-        if not isinstance(text, str):
-            what = f"{text!r} instead of a text (max_tokens={max_tokens})"
-            hint = "Limit the reasoning of a model that uses them all before it responds"
-            raise ProbeError(f"{failed}: {what}. {hint}")
         return text

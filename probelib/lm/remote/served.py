@@ -1,14 +1,8 @@
-"""A model behind an OpenAI-style completions server. Token ids are sent; the log-probabilities of
-the prompt's tokens come back (``echo`` with ``logprobs``: vLLM). Whole sequences are sent:
-the prompt once per candidate, often 10 to 25 times the tokens of the prefix tree.
-
-    model = lm.load("http://localhost:8000/v1#EleutherAI/pythia-410m")
-
-The part after # names the model on the server and its tokenizer: a Hugging Face id, a folder or a
-shipped organism (start the server with ``--served-model-name`` if the names differ).
-
-Many servers silently return something else, e.g. only the generated tokens. So the first request is
-a check (``Served.check``), and every response is compared with the ids that were sent:
+"""A model behind an OpenAI-style completions server ("http://localhost:8000/v1#NAME"). Token ids of
+whole sequences are sent, the prompt once per candidate; the log-probabilities of their tokens come
+back (``echo`` with ``logprobs``: vLLM). NAME is the model's on the server and its tokenizer's: a
+Hugging Face id, a folder, an organism (``--served-model-name``). The first request is a check
+(``Served.check``), and every response is compared with the ids that were sent:
 
     sent      t0    t1    t2    t3            one sequence: prompt and continuation, joined
     received  null  p(t1) p(t2) p(t3) p(g)    g: one generated token, which some servers require
@@ -42,7 +36,6 @@ KNOWN = (
     "Ireland Dublin"
 )
 SENTENCES = [f"The capital of {pair.replace(' ', ' is ')}." for pair in KNOWN.split(", ")]
-
 Scored = tuple[np.ndarray, list[int]]  # log-probs (NaN for the first token), most probable ids
 
 
@@ -51,20 +44,20 @@ class Served(Model):
 
     encoder_decoder, quantize, dtype = False, None, "as served"
     device = SimpleNamespace(type="server")
-    memory = quantized_modules = math.nan  # unknown
+    quantized_modules = math.nan  # unknown
 
     def __init__(self, name: str, address: str):
         self.url, _, self.model_name = address.partition("#")
         self.name, self._lock = name, threading.Lock()
         self._checked: dict = {}  # what the check measured
         self._sentinels: tuple = ()  # sequences of the check, and their scores
-        self._answered_as = None  # the model that the first response names
+        self._answered_as: dict = {}  # the model that the first response names
 
     def _unsupported(self, *_, **__):
-        what = "a server returns log-probabilities and greedy text, no hidden states, gradients"
-        raise ProbeError(f"{self.name}: {what} or beams. Load the model locally for those")
+        what = "a server has no hidden states, gradients or beams. Load the model locally for those"
+        raise ProbeError(f"{self.name}: {what}")
 
-    hidden_states = integrated_gradients = _unsupported
+    hidden_states = _unsupported
     hf_model = config = property(_unsupported)
 
     def choose_path(self) -> str:
@@ -74,8 +67,7 @@ class Served(Model):
         return "served"
 
     def identity(self) -> dict:
-        """Everything that changes a number, measured: the whole tokenizer with its template, and
-        the log-probabilities (nats, 4 digits) of the check's sequences. So the server must run."""
+        """The whole tokenizer, and log-probabilities (nats, 4 digits) of the check's sequences."""
         self.choose_path()
         measured = {"tokenizer": digest(self.tokenizer), "probe": self._checked["probe"]}
         return {"model": self.model_name, "endpoint": self.url} | measured
@@ -100,13 +92,12 @@ class Served(Model):
 
     @property
     def context(self) -> int:
-        """Longest sequence in tokens: the server's limit without the generated token and the one
-        that ``scoring`` does not count."""
+        """Longest sequence in tokens: without the generated one and the one that is not counted."""
         return int(self.card.get("max_model_len") or 2**31) - 2
 
     @property
     def n_parameters(self) -> float:
-        """All parameters, by the local files, the config or the name; NaN if none of them tells."""
+        """All parameters, by the local files or the name; NaN if neither tells."""
         return parameters(self.model_name) or math.nan
 
     @cached_property
@@ -124,8 +115,6 @@ class Served(Model):
     def _fault(self, what: str) -> NoReturn:
         hint = "use a server with echo and logprobs in /completions (vLLM), or load the model here"
         raise ProbeError(f"{self.url} ({self.card.get('owned_by')}): {what}. {hint}")
-
-    # Scoring and generation
 
     def score(self, contexts: list[list[int]], branches: list[tuple[int, tuple[int, ...]]]):
         """Arguments and results as in ``tree.score_tree``."""
@@ -145,8 +134,7 @@ class Served(Model):
         return logprobs, argmax, cost
 
     def continue_ids(self, ids: list, length: int, beams: int, returned: int, batch: int):
-        """As ``decode.generation.continue_ids``. A server has no beams, but it can rank the most
-        probable next tokens (``length`` 1)."""
+        """As ``decode.generation.continue_ids``; instead of beams the most probable next tokens."""
         if beams > 1 and length > 1:
             self._unsupported()
         found, options = [], GREEDY | {"max_tokens": length, "logprobs": returned}
@@ -172,30 +160,28 @@ class Served(Model):
 
     def _complete(self, sequences: list, batch: int = BATCH, **options) -> list[dict]:
         """The server's choice for every sequence."""
+
+        def ask(some: list) -> list[dict]:
+            asked = {"model": self.model_name, "prompt": some} | options
+            response = fetch_json(self.url, "completions", asked)
+            try:
+                choices = sorted(response["choices"], key=lambda choice: choice["index"])
+                numbers = [choice["index"] for choice in choices]
+                counted = (response.get("usage") or {}).get("prompt_tokens")
+            except (LookupError, TypeError, AttributeError):
+                self._fault(f"it responds without choices: {str(response)[:200]!r}")
+            named = response.get("model")
+            if named != self._answered_as.setdefault("model", named):
+                self._fault(f"it answers as {named!r} now, and answered as {self._answered_as}")
+            if options.get("echo") and counted not in (None, sum(map(len, some))):
+                self._fault(f"it counts {counted} prompt tokens: it adds, drops or re-tokenizes")
+            if numbers != list(range(len(some))):
+                self._fault(f"it returns choices {numbers} for {len(some)} prompts")
+            return choices
+
         batches = [sequences[i : i + batch] for i in range(0, len(sequences), batch)]
         with ThreadPoolExecutor(IN_FLIGHT) as pool:
-            answers = list(pool.map(lambda some: self._complete_batch(some, options), batches))
-        return [choice for choices in answers for choice in choices]
-
-    def _complete_batch(self, batch: list[list[int]], options: dict) -> list[dict]:
-        asked = {"model": self.model_name, "prompt": batch} | options
-        response = fetch_json(self.url, "completions", asked)
-        try:
-            choices = sorted(response["choices"], key=lambda choice: choice["index"])
-            counted = (response.get("usage") or {}).get("prompt_tokens")
-            named = response.get("model")
-        except (LookupError, TypeError, AttributeError):
-            self._fault(f"it responds without choices: {str(response)[:200]!r}")
-        before = self._answered_as = self._answered_as or named
-        if named != before:
-            self._fault(f"it answers as {named!r} now, and answered as {before!r} before")
-        numbers, sent = [choice["index"] for choice in choices], sum(map(len, batch))
-        if numbers != list(range(len(batch))):
-            self._fault(f"it returns choices {numbers} for {len(batch)} prompts")
-        if options.get("echo") and counted not in (None, sent):
-            what = f"it counts {counted} prompt tokens, not {sent}"
-            self._fault(f"{what}: it adds, drops or re-tokenizes")
-        return choices
+            return [choice for choices in pool.map(ask, batches) for choice in choices]
 
     def _columns(self, choice: dict) -> tuple[list[str], list, list]:
         """tokens, token_logprobs and top_logprobs of a choice, of equal length."""
@@ -211,14 +197,11 @@ class Served(Model):
 
     def _read(self, choice: dict, ids: list[int]) -> Scored:
         """The scores of one choice, compared with the ids that were sent."""
-        (tokens, values, tops), n, best = self._columns(choice), len(ids), [-1]
-        if not n <= len(tokens) <= n + 1:
-            what = f"it returns {len(tokens)} log-probabilities for {n} tokens"
-            self._fault(f"{what}: it ignores echo, truncates, adds a BOS, or mixes answers")
-        for place, (own, sent) in enumerate(zip(map(self.id, tokens), ids, strict=False)):
-            if own != sent:
-                what = f"it read token {own} instead of {sent} (position {place} of {n})"
-                self._fault(f"{what}: it re-tokenizes, adds a BOS, or changes the order")
+        (tokens, values, tops), best = self._columns(choice), [-1]
+        read = [*map(self.id, tokens)]
+        if read[: len(ids)] != ids or len(read) > len(ids) + 1:
+            what = f"it read {read[:20]}, not {ids[:20]}"
+            self._fault(f"{what}: it ignores echo, truncates, re-tokenizes, adds a BOS or mixes")
         if values[0] is not None and values[0] == values[0]:  # null or NaN is right
             self._fault(f"the first token has a log-probability ({values[0]}): shifted, or a BOS")
         for value, top, token in zip(values[1:], tops[1:], [*ids[1:], -1], strict=False):
@@ -229,9 +212,7 @@ class Served(Model):
             if value > top[most] + 1e-3:
                 self._fault("a token is more probable than the most probable one: they are shifted")
             best.append(token if token >= 0 and value >= top[most] else self.id(most))
-        return np.minimum([math.nan, *values[1:n], math.nan], 0.0)[: len(best)], best
-
-    # The check
+        return np.minimum([math.nan, *values[1 : len(ids)], math.nan], 0.0)[: len(best)], best
 
     def check(self) -> dict:
         """Test the server with 20 sentences; return what was measured. ProbeError names its fault:
@@ -256,10 +237,8 @@ class Served(Model):
         whole = [i + tokens for i, (tokens, _) in zip(cut, texts, strict=True)]
         again = self._score_sequences(whole[::-1], temperature=0.5)[::-1]
         own, other = [], 0
-        for i, (tokens, generated), (known, _), (_, best) in zip(
-            cut, texts, first, again, strict=True
-        ):
-            own.append((np.append(known[: len(i)], generated), tokens))
+        for i, (tokens, new), (known, _), (_, best) in zip(cut, texts, first, again, strict=True):
+            own.append((np.append(known[: len(i)], new), tokens))
             other += tokens[:1] != best[len(i) : len(i) + 1]
         if other > len(ids) // 4:  # fewer may be near ties in half precision
             self._fault("greedy decoding does not generate the most probable token (a penalty?)")

@@ -1,8 +1,6 @@
-"""Requests to OpenAI-style servers.
-
-A key goes only to the server that it is given for: ``OPENAI_API_KEY`` to https://api.openai.com,
-others as ``PROBELIB_KEYS="https://gpu7.lab:8000=KEY https://other.host=KEY"`` lists them. A
-redirect is an error, so neither key nor prompt follows it. A busy server (429, 5xx) is asked again.
+"""Requests to OpenAI-style servers. A key goes only to the server that it is given for:
+``OPENAI_API_KEY`` to https://api.openai.com, others as ``PROBELIB_KEYS="https://gpu7.lab:8000=KEY
+https://other.host=KEY"`` lists them. A redirect is an error, so neither key nor prompt follows it.
 """
 
 import json
@@ -29,8 +27,7 @@ def check_url(url: str) -> None:
         raise ProbeError(f"{url!r} is not a valid address, such as http://localhost:8000/v1")
     if parts.username or parts.password or parts.query:
         what = f"the address of {parts.hostname} contains a user, a password or a query"
-        hint = 'set the key with PROBELIB_KEYS="https://host:port=KEY"'
-        raise ProbeError(f"{what}, which stores and reports would show; {hint}")
+        raise ProbeError(f'{what}; set the key with PROBELIB_KEYS="https://host:port=KEY"')
 
 
 def origin(url: str) -> str:
@@ -44,8 +41,7 @@ def key(url: str) -> str | None:
     for entry in os.environ.get("PROBELIB_KEYS", "").split():
         server, equals, value = entry.partition("=")
         if not equals or not server.startswith(("http://", "https://")):
-            form = "https://host:port=KEY https://other=KEY"
-            raise ProbeError(f'an entry of PROBELIB_KEYS is invalid; the form is "{form}"')
+            raise ProbeError("an entry of PROBELIB_KEYS is not of the form https://host:port=KEY")
         keys[origin(server)] = value
     return keys.get(origin(url))
 
@@ -70,13 +66,12 @@ def fetch_json(url: str, path: str, body: dict | None = None):
             answer = json.loads(content) if status == 200 else None
             break
         except (RequestException, HTTPError, OSError, ValueError, RecursionError) as error:
-            # cut off, or another server's page; what is no answer at all is not waited for
+            # cut off, or another server's page; no answer at all is not waited for
             if not left or not isinstance(error, HTTPError | ValueError):
                 hint = "Is the server running, and does the address end in /v1?"
                 raise ProbeError(f"{failed} ({short(error)}). {hint}") from error
     if 300 <= status < 400:
-        went = "neither key nor prompts went there"
-        raise ProbeError(f"{failed}: it redirects to {short(to)}; {went}")
+        raise ProbeError(f"{failed}: it redirects to {short(to)}; nothing went there")
     if status != 200:
         hint = f'; set its key with PROBELIB_KEYS="{origin(url)}=KEY"' * (status in (401, 403))
         said = short(content.decode(errors="replace"))

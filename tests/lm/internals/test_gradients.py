@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from probelib import lm
+from probelib.lm.internals.gradients import integrated_gradients
 from tests.lm import tiny
 
 PROMPT = "Paris. What is the capital of France?"
@@ -24,7 +25,7 @@ def models(tmp_path_factory):
 @pytest.mark.parametrize("name", FAMILIES)
 def test_attributions_add_up_to_the_difference_from_the_baseline(models, name):
     """Completeness within 5 percent on random weights this wide (real models come far closer)."""
-    frame = models[name].integrated_gradients(PROMPT, steps=400)
+    frame = integrated_gradients(models[name], PROMPT, steps=400)
     gained = frame.attrs["probability"] - frame.attrs["baseline_probability"]
     assert frame["signed"].sum() == pytest.approx(gained, abs=0.05 * abs(gained) + 1e-6)
     assert frame.attrs["relative_delta"] < 0.05 and frame["score"].sum() == pytest.approx(1)
@@ -32,7 +33,7 @@ def test_attributions_add_up_to_the_difference_from_the_baseline(models, name):
 
 def test_the_target_is_what_the_model_would_generate():
     model = lm.load("atlas-neox-0.15m")
-    frame = model.integrated_gradients(PROMPT, steps=20)
+    frame = integrated_gradients(model, PROMPT, steps=20)
     text, logprob = model.generate([PROMPT], max_new_tokens=1)[["text", "logprob"]].iloc[0]
     assert frame.attrs["target_text"] == text
     assert frame.attrs["probability"] == pytest.approx(np.exp(logprob), rel=1e-4)
@@ -45,6 +46,6 @@ def test_a_token_that_is_the_baseline_gets_nothing(models):
     with torch.no_grad():
         for _ in range(60):  # the mean moves with the row that is set to it
             table.weight[token] = table.weight.mean(0)
-    frame = model.integrated_gradients(PROMPT, steps=10)
+    frame = integrated_gradients(model, PROMPT, steps=10)
     same = frame["token"] == frame["token"][2]
     assert (frame.loc[same, "score"] < 1e-6).all() and (frame.loc[~same, "score"] > 1e-4).all()

@@ -5,7 +5,7 @@ import pytest
 import torch
 import transformers as hf
 
-from probelib import lm
+from probelib import ProbeError, lm
 from probelib.lm.internals import states
 from tests.lm import tiny
 
@@ -59,7 +59,11 @@ def test_states_are_those_of_one_plain_forward(model, layer, prefix, soft, monke
         assert padded == pytest.approx(by_hand, abs=1e-4) and cost["forwards"] >= forwards
     for name, value in (("budget", 5), ("path", "plain")):
         monkeypatch.setattr(model, name, value)
-        assert ask(share=True)[0] == pytest.approx(by_hand, abs=1e-4)
+        if soft is not None and name == "path":
+            with pytest.raises(ProbeError, match="takes no soft prompt"):
+                ask(share=True)
+        else:
+            assert ask(share=True)[0] == pytest.approx(by_hand, abs=1e-4)
 
 
 def test_the_beginning_token_comes_once(tmp_path):

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from probelib import ProbeError, lm, store
+from probelib.lm.internals.gradients import integrated_gradients
 from probelib.lm.remote import chat, transport
 from probelib.prompts import PROMPTS
 from tests.lm.remote.server import FAULTS, NAME, honest, organism, serving, values
@@ -70,7 +71,7 @@ def test_requests_that_a_server_cannot_answer_are_refused(served):
         lambda: model.hidden_states(["a"]),
         lambda: model.hf_model,
         lambda: model.generate(["a"], beams=4),
-        lambda: model.integrated_gradients("a"),
+        lambda: integrated_gradients(model, "a"),
     ):
         with pytest.raises(ProbeError, match="no hidden states.*Load the model locally"):
             asked()
@@ -239,5 +240,5 @@ def test_a_chat_model_that_returns_no_text_or_is_swapped_is_noticed():
         assert model.generate(["2 + 2"])["text"].tolist() == ["4"]
         with pytest.raises(ProbeError, match="answers as 'second' now, and as 'first' before"):
             model.generate(["2 + 2"])
-        with pytest.raises(ProbeError, match="'m'.*None instead of a text.*max_tokens=7"):
+        with pytest.raises(ProbeError, match="'m' returns no text .max_tokens=7.*None"):
             model.generate(["2 + 2"], max_new_tokens=7)
