@@ -35,9 +35,8 @@ class OwnKernelManager(AsyncKernelManager):
         return KernelSpecManager(kernel_dirs=[])
 
     async def _async_launch_kernel(self, kernel_cmd: list[str], **options: object) -> None:
-        """Errors only: else each kernel warns that its sockets here are not encrypted. Modules in the
-        working directory never hide the kit's."""
-        command = [*kernel_cmd, "--IPKernelApp.log_level=ERROR", "--IPKernelApp.ignore_cwd=True"]
+        """Errors only: else each kernel warns that its sockets here are not encrypted."""
+        command = [*kernel_cmd, "--IPKernelApp.log_level=ERROR"]
         await super()._async_launch_kernel(command, **options)
 
 

@@ -179,7 +179,7 @@ def environments(jobs: int | None) -> list[dict]:
         "PYTHONPATH": os.pathsep.join(filter(None, (str(paths.ROOT), os.getenv("PYTHONPATH")))),
         "PROBELIB_OUT": str(paths.OUT),
         "IPYTHONDIR": str(paths.RUNS / ".ipython"),  # no user's start-up files in notebooks
-        "PYTHONSAFEPATH": "1",  # nor modules in the working directory
+        "PYTHONSAFEPATH": "1",  # modules in the working directory never hide the kit's
     }
     if jobs == 1 or not there:
         return [common] * jobs
