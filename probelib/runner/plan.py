@@ -204,7 +204,7 @@ def _step(file: Path, entry: object, profiles: dict, above: list[str]) -> Step:
     accepts = parameters.declared(path)
     for key, known in (("profiles", profiles), ("needs", above), ("measured", lists["makes"])):
         for each in lists[key]:
-            if each not in known:
+            if each not in [*known]:  # which need not be a text
                 raise unknown(f"name in {key} ({where})", each, known)
     if "profile" not in accepts:
         raise ProbeError(f"{path}: the parameters cell has no `profile`; every notebook gets it.")
