@@ -7,7 +7,7 @@ from pathlib import Path
 from probelib import facts, lm
 from probelib.errors import ProbeError, unknown
 from probelib.explore.board import board
-from probelib.explore.seen import FactPool, Look, facts_of, load_pool, look
+from probelib.explore.seen import FactPool, Look, facts_of, load_model, load_pool, look
 from probelib.report.shown import escaped_html, picture
 
 
@@ -56,7 +56,7 @@ def menu(
                     boxes["fact"].value = value
             elif model and one:
                 shown.value = f"<p>prompting {html.escape(model)} …</p>"
-                seen = look(pool, model, names["fact"][one], folder)
+                seen = look(pool, load_model(model), names["fact"][one], folder)
                 shown.value = as_html(seen)
                 chosen.update(model_name=model, fact=seen.fact)
         except ProbeError as error:

@@ -104,10 +104,12 @@ def facts_of(pool: FactPool, relation: str) -> dict[str, str]:
     return dict(sorted((f"{x} ({fact})" if often[x] > 1 else x, fact) for x, fact in pairs))
 
 
-def look(pool: FactPool, model: lm.LM | str, fact: str, folder: Path, seed: int = 0) -> Look:
-    """Score a fact (its id) with a model (or its name) in all ways of the four papers; scores are
-    stored in ``folder``. Raise ProbeError for an unknown fact."""
-    model = load_model(model) if isinstance(model, str) else model
+def look(pool: FactPool, model: lm.LM, fact: str, folder: Path, seed: int = 0) -> Look:
+    """Score a fact (its id) with a model in all ways of the four papers; scores are stored in
+    ``folder``. Raise ProbeError for an unknown fact."""
+    if isinstance(model, str):
+        hint = f"give the model itself: explore.load_model({model!r})"
+        raise ProbeError(f"{model!r} is the name of a model; {hint}")
     asked = questions_about(pool, model, fact, seed)
     row, shipped, name = asked.facts.facts.iloc[0], lm.organisms(), model.name
     if name in shipped and not name.endswith("-it"):  # a base model cannot answer: its partner does

@@ -147,8 +147,8 @@ def settings(
         chosen[step.notebook] = {name: values[name] for name in step.accepts if name in values}
     if "folder" in given and not any("folder" in values for values in chosen.values()):
         raise ProbeError(
-            f"folder={given['folder']}: the data are the atlas, which takes no folder; name the "
-            f"data in this folder: --set data=table folder={given['folder']}"
+            f"folder={given['folder']}: the data are the atlas, which is shipped and takes no "
+            f"folder; name the data in this folder: --set data=table folder={given['folder']}"
         )
     return chosen
 
