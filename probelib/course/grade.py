@@ -45,6 +45,7 @@ TELLS = re.compile(  # code that reads an answer, changes a check, reaches for t
     r"|course import[^\n]*\bchecks\b|\bsys\.modules\b|\bget_ipython\b|\bast_transformers\b"
     # another function in a library's place; columns of a table are no functions
     r"|(?m:^[ \t]*\w+(?:\.\w+)*\.(?!columns|index|name)\w+[ \t]*=(?!=))|setattr\(|__dict__"
+    r"|(?<!\.)\b(?:exec|eval)\("
     r"|\b(?:_getframe|currentframe|f_back|__code__|builtins|importlib|ctypes|gc|inspect)\b"
     r"|notebooks/exercises|\bNOTEBOOKS\b"
 )

@@ -164,11 +164,9 @@ def _given(args: argparse.Namespace, types: dict[str, set[type]] | None = None) 
     if "://" not in args.on and args.on != "local":
         raise unknown("engine (--on)", args.on, ("local", "tcp://HOST:PORT"))
     assigned = dict(_assigned(each, types or {}) for each in args.set)
-    inner = assigned.get("settings")
-    named = assigned | (inner if isinstance(inner, dict) else {})
-    for name in sorted(FILES & named.keys()):
-        if isinstance(named[name], str) and not os.path.exists(os.path.expanduser(named[name])):
-            raise ProbeError(f"--set {name}={named[name]}: there is no such file or folder.")
+    for name in sorted(FILES & assigned.keys()):
+        if isinstance(assigned[name], str) and not os.path.exists(assigned[name]):
+            raise ProbeError(f"--set {name}={assigned[name]}: there is no such file or folder.")
     if columns := assigned.pop("columns", None):
         assigned["data"] = f"{assigned.get('data', 'table')}?{columns}"
     if args.models is not None:
