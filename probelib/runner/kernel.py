@@ -35,9 +35,11 @@ class OwnKernelManager(AsyncKernelManager):
         return KernelSpecManager(kernel_dirs=[])
 
     async def _async_launch_kernel(self, kernel_cmd: list[str], **options: object) -> None:
-        """Errors only: else each kernel warns that its sockets here are not encrypted."""
-        command = [*kernel_cmd, "--IPKernelApp.log_level=ERROR"]
-        await super()._async_launch_kernel(command, **options)
+        """Errors only: else each kernel warns that its sockets here are not encrypted. Not by
+        ``ipykernel_launcher``, which drops the working directory from PYTHONPATH: it may be this
+        checkout."""
+        command = ["ipykernel" if word == "ipykernel_launcher" else word for word in kernel_cmd]
+        await super()._async_launch_kernel([*command, "--IPKernelApp.log_level=ERROR"], **options)
 
 
 def main() -> None:

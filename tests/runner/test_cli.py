@@ -459,6 +459,10 @@ def test_neither_start_up_files_nor_the_working_folder_reach_notebooks(
     code, lines, _ = smoke(make_plan({"a": cells}, ONE))
     assert code == 0, lines
     assert (out / "figures/smoke/p/t1.csv").read_text() == "False"
+    monkeypatch.chdir(ROOT)  # whose library it is there, too
+    cells = [PROFILE, "from probelib import paths", WRITE, "put('p/t1', paths.ROOT)"]
+    assert smoke(make_plan({"a": cells}, ONE))[0] == 0
+    assert (out / "figures/smoke/p/t1.csv").read_text() == str(ROOT)
 
 
 def run_script(*words: str, **options) -> subprocess.CompletedProcess:
