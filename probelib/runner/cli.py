@@ -56,7 +56,7 @@ FLAGS: dict[str, tuple[dict, str]] = {
     "--on": ({"metavar": "ADDRESS", "default": "local"}, "run the notebooks on the workers of a "
              "Dask scheduler (tcp://host:8786)"),
     "--list": (YES, "show the notebooks and the artifacts of each"),
-    "--dry-run": (YES, "show what would run, and why"),
+    "--dry-run": (YES, "show what would run and why, and how long it took the last time"),
     "--plan": ({"metavar": "FILE", "type": Path}, "another plan, with its notebooks beside it"),
 }  # fmt: skip
 
