@@ -15,17 +15,14 @@ def main(words: list[str] | None = None) -> None:
     """Run the command; the exit code is 1 after an error."""
     parser = argparse.ArgumentParser(
         "run_all.sh course",
-        description="Make a student's copy and an instructor's copy of every lab, and a page in which a "
-        "model runs. With --grade: marks for labs that were handed in.",
+        description="Make a student's and an instructor's copy of every lab, and a page in which "
+        "a model runs. With --grade: marks for labs that were handed in.",
     )
     add = parser.add_argument
-    out = "the folder for student/ and instructor/; with --grade: the CSV file"
-    add("--out", type=Path, required=True, help=out)
-    only = "some labs (lab1 or lab1_log_probability); default: all"
-    add("--only", nargs="+", metavar="LAB", help=only)
+    add("--out", type=Path, required=True, help="a folder; with --grade the CSV file")
+    add("--only", nargs="+", metavar="LAB", help="some labs (lab1); default: all")
     add("--student-only", action="store_true", help="a folder to hand out: no instructor's copies")
-    force = "overwrite copies that were changed since they were made, or a file of marks"
-    add("--force", action="store_true", help=force)
+    add("--force", action="store_true", help="overwrite copies that differ, or a file of marks")
     grade = "run every notebook in FOLDER (other people's code), one row per exercise"
     add("--grade", type=Path, metavar="FOLDER", help=grade)
     args = parser.parse_args(words)

@@ -1,13 +1,10 @@
 """Copies of the solved labs.
 
-    DIR/student/<lab>.ipynb        without solutions, answers and notes; beside them the tour
-    DIR/instructor/<lab>.ipynb     without the empty stubs; with slide types: `jupyter nbconvert
-                                   --to slides --execute` makes slides without the solutions
-
-DIR/.written.json lists the written files: a copy that was changed since is not overwritten.
+DIR/student/<lab>.ipynb        without solutions, answers and notes; beside them the tour
+DIR/instructor/<lab>.ipynb     without the empty stubs; with slide types: `jupyter nbconvert
+                               --to slides --execute` makes slides without the solutions
 """
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,7 +20,6 @@ TOUR = paths.NOTEBOOKS / "00_tour.ipynb"
 PLAN = paths.NOTEBOOKS / "exercises" / "plan.yaml"
 REMOVED = {"student": {"solution", "answer", "instructor"}, "instructor": {"stub"}}
 SKIPPED = {"check", "parameters", "solution", "answer"}  # no slides show them
-WRITTEN = ".written.json"
 LINK = re.compile(r"\[([^\]]*)\]\((?!\w+:|#)([^)\s]+)\)")  # a relative one
 
 
@@ -52,30 +48,26 @@ def build(
 
     names          labs; None: all
     students_only  a folder to hand out, without instructor's copies
-    force          overwrite copies that were changed since they were made
+    force          overwrite copies that differ
     """
     steps = labs(names)
     if students_only and (out / "instructor").exists():
         where = "choose another folder to hand out with --out"
         raise ProbeError(f"{out / 'instructor'} contains the solutions: {where}")
     made = {
-        f"{form}/{path.name}": nbformat.writes(copy_of(path, form, steps))
+        out / form / path.name: nbformat.writes(copy_of(path, form, steps))
         for form in (["student"] if students_only else REMOVED)
         for path in (TOUR, *(step.path for step in steps))
     }
-    record = out / WRITTEN
-    written = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
-    digests = {name: files.sha256(text.encode()) for name, text in made.items()}
-    there = {name: files.sha256(out / name) for name in made if (out / name).exists()}
-    changed = [n for n, own in there.items() if own not in (written.get(n), digests[n])]
-    if changed and not force:
+    differ = [p for p, text in made.items() if p.exists() and p.read_bytes() != text.encode()]
+    if differ and not force:
+        there = ", ".join(str(path.relative_to(out)) for path in differ)
         raise ProbeError(
-            f"{', '.join(changed)} in {out} changed since the course wrote it, or is not a file of "
-            "the course: move it, choose another folder, or overwrite it with --force"
+            f"{there} in {out} differ from the course's copies: move them, choose another folder, "
+            "or overwrite them with --force"
         )
-    for name, text in made.items():
-        files.write(out / name, text)
-    files.write_json(record, written | digests)
+    for path, text in made.items():
+        files.write(path, text)
     return out
 
 

@@ -3,7 +3,7 @@ wrong and where to look.
 
 A ``Check`` calls the student's function on a few cases and compares the results with those of the
 right function. Common mistakes are functions, too: an answer that agrees with one of them is
-recognised. The explanations are in ``hints.yaml``.
+recognised. What is said stands in ``hints.yaml``.
 
     mean = Check("lab.mean", np.mean, [([1.0, 2.0, 6.0],)], median=np.median)
     mean(answer)          # prints "✓ answer is right." or raises NotYet

@@ -4,9 +4,7 @@ import numpy as np
 from scipy.special import log_softmax as _log_softmax
 from scipy.special import logsumexp
 
-from probelib import lm
 from probelib.course.checks import Check
-from probelib.errors import ProbeError
 
 _LOGITS = np.array([[2.0, 1.0, 0.1], [0.0, 0.0, 5.0]])
 # 6 tokens forwarded, vocabulary of 9
@@ -21,16 +19,6 @@ log_softmax = Check(
     overflow=lambda z: np.log(np.exp(z) / np.exp(z).sum(-1, keepdims=True)),
     over_all=lambda z: z - logsumexp(z),
 )
-
-
-def load_decoder(name: str) -> lm.LM:
-    """The model of this name. Raise ProbeError if it has an encoder: the lab reads the logits of
-    one row of tokens."""
-    model = lm.load(name)
-    if model.encoder_decoder:
-        what = "this lab reads a model without an encoder: try atlas-neox-2.4m"
-        raise ProbeError(f"{name} has an encoder and a decoder; {what}")
-    return model
 
 
 def _rows(log_probs, n_prompt, answer_ids):

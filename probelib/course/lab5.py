@@ -8,20 +8,9 @@ import pandas as pd
 
 from probelib import grapheval, stats
 from probelib.course.checks import Check
-from probelib.errors import ProbeError
 from probelib.grapheval import METRICS, Answer, Outcome
 
 TRUE, FALSE, IDK = Answer
-
-
-def require_answers(generated: list[str], model_name: str) -> None:
-    """Raise ProbeError if more than half of the texts have no answer: nothing to predict."""
-    silent = np.mean([grapheval.parse_answer(text) is None for text in generated])
-    if silent > 0.5:
-        raise ProbeError(
-            f"{silent:.0%} of the texts that {model_name} generates have no answer: "
-            "it is not instruction-tuned. Try atlas-neox-2.4m-it."
-        )
 
 
 def _parsed(text, *variant):

@@ -14,17 +14,7 @@ from probelib.errors import ProbeError
 
 COLUMNS = ["relation", "subject", "object"]
 CAPITAL_OF, HAS_CAPITAL = "capital_of", "has_capital"  # subject: the city; the country
-_PAIRS_PER_GROUP = 5  # fewer pairs give no usable interval
 _PAIRS = [("Lima", "Peru"), ("Oslo", "Norway"), ("Accra", "Ghana")]
-
-
-def require_pairs(sizes: pd.Series, n_pairs: int, often: int) -> None:
-    """Raise ProbeError if a group has too few pairs; ``sizes``: group -> pairs."""
-    if min(n_pairs, sizes.min()) < _PAIRS_PER_GROUP:
-        raise ProbeError(
-            f"n_pairs={n_pairs}, often={often} leave {sizes.min()} pairs in {sizes.idxmin()!r}; at "
-            f"least {_PAIRS_PER_GROUP} pairs per group are needed: try n_pairs=24 and often=16"
-        )
 
 
 def template_table(questions: dict[str, list[str]]) -> pd.DataFrame:

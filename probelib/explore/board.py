@@ -5,7 +5,7 @@ import pandas as pd
 
 from probelib import report
 from probelib.explore.seen import ANSWERS, Look
-from probelib.organisms import design
+from probelib.organisms.design import FORMS
 
 SMALLEST = 9  # points: no text of the board is smaller
 COLOURS = {"monitor": "#0173b2", "zplke": "#de8f05", "distractors": "#029e73"}
@@ -24,11 +24,9 @@ def board(seen: Look):
         figure.subplots_adjust(0.155, 0.045, 0.985, 0.925, 0.38, 0.34)
         grid = figure.add_gridspec(3, 2, height_ratios=(1, 1, 1.45))
         panels = {_anchors: grid[0, 0], _curve: grid[0, 1], _rivals: grid[1, 0]}
-        if seen.judged is not None:
-            panels[_judged] = grid[1, 1]
+        panels |= {_judged: grid[1, 1]} if seen.judged is not None else {}
         panels[_measures] = grid[2, 0]
-        if seen.history is not None:
-            panels[_history] = grid[2, 1].subgridspec(2, 1)[0]
+        panels |= {_taught: grid[2, 1].subgridspec(2, 1)[0]} if seen.taught is not None else {}
         for draw, place in panels.items():
             draw(figure.add_subplot(place), seen)
         figure.suptitle(f"{seen.title}: {seen.model}", fontsize=14, fontweight="bold", y=0.975)
@@ -39,22 +37,20 @@ def board(seen: Look):
 def board_figure(seen: Look) -> report.Artifact:
     """The board with its numbers: the measures (``seen.measures``), then one row per value of the
     other panels: ``panel``, ``of`` (the prompt, length of the list, object, statement or form of
-    text) and ``series`` (the context, list, kind of object, answer or unit)."""
-    rivals, curve = seen.rivals, seen.curve.astype({"examples": str, "seed": str})
-    lists = {"examples": "examples: " + curve["examples"], "seed": "list " + curve["seed"]}
-    right = np.where(rivals["gold"], "right object", "other object")
-    rivals = rivals.assign(label=rivals["label"].str.strip(), gold=right)
+    text) and ``series`` (the context, kind of object, answer or unit)."""
+    right = np.where(seen.rivals["gold"], "right object", "other object")
+    rivals = seen.rivals.assign(label=seen.rivals["label"].str.strip(), gold=right)
+    curve = seen.curve.assign(of="examples: " + seen.curve["examples"].astype(str), series="")
     panels = {
         "MONITOR": seen.framed[["text", "hint", "probability"]],
-        "ZP-LKE": curve.assign(**lists)[["examples", "seed", "q_gold"]],
+        "ZP-LKE": curve[["of", "series", "q_gold"]],
         "Distractors": rivals[["label", "gold", "probability"]],
     }
     if seen.judged is not None:
-        panels["GraphEval"] = seen.judged.melt("statement", [*ANSWERS, "judge true"])
-    if seen.history is not None:
-        counts = seen.history[[*design.FORMS, "wrong_exposures"]]
-        columns = {"form": counts.index, "unit": "times", "count": counts.to_numpy()}
-        panels["Exposures"] = pd.DataFrame(columns)
+        panels["GraphEval"] = seen.judged.melt("statement", list(ANSWERS))
+    if seen.taught is not None:
+        counts = seen.taught.rename_axis("of").reset_index(name="value")
+        panels["Exposures"] = counts.assign(series="times")[["of", "series", "value"]]
     names = ["of", "series", "value"]
     named = [rows.set_axis(names, axis=1).assign(panel=panel) for panel, rows in panels.items()]
     others = pd.concat(named).astype({"value": float})
@@ -81,17 +77,12 @@ def _anchors(axis, seen: Look) -> None:
 
 def _curve(axis, seen: Look) -> None:
     """The share of the right object among the options, by the number of examples."""
-    colour = COLOURS["zplke"]
-    lists = seen.curve.pivot(columns="seed", index="examples", values="q_gold")
-    mean = lists.mean(axis=1)
-    names = ["one list"] + [None] * (len(lists.columns) - 1)
-    axis.plot(lists, color=colour, alpha=0.45, linewidth=1, label=names)
-    axis.plot(mean, color=colour, marker="o", linewidth=2, label="mean of the lists")
-    n = int(seen.curve["n_options"].iloc[0])
+    colour, n = COLOURS["zplke"], int(seen.curve["n_options"].iloc[0])
+    axis.plot(seen.curve["examples"], seen.curve["q_gold"], color=colour, marker="o")
     axis.axhline(1 / n, color="0.4", linestyle=":", linewidth=1, label="guessing")
     axis.legend()
     axis.set_xscale("log")
-    axis.set_xticks(mean.index, mean.index)
+    axis.set_xticks(seen.curve["examples"], seen.curve["examples"])
     axis.minorticks_off()
     axis.set(ylim=(-0.03, 1.03), xlabel="examples", ylabel=f"share of P among {n} answers")
     axis.set_title("ZP-LKE: a list of pairs, no prompt", color=colour)
@@ -111,54 +102,41 @@ def _rivals(axis, seen: Look) -> None:
 
 
 def _judged(axis, seen: Look) -> None:
-    """Shares of the answers to the true and the false statements; a mark for the judge."""
+    """Shares of the answers to the true and the false statements."""
     rows, left = seen.judged.iloc[::-1], np.zeros(len(seen.judged))
     at = range(len(rows))
-    colours = (COLOURS["grapheval"], "#5b2a56", "0.85")
-    for answer, colour in zip(ANSWERS, colours, strict=True):
+    for answer, colour in zip(ANSWERS, (COLOURS["grapheval"], "#5b2a56", "0.85"), strict=True):
         axis.barh(at, rows[answer], left=left, color=colour, label=answer, height=0.7)
         left += rows[answer].to_numpy()
-    axis.plot(rows["judge true"], at, "k|", markersize=15, label='judge: P("true")')
     marks = ["✓" if holds else "✗" for holds in rows["holds"]]
     names = [f"{mark} {_short(x, 18)}" for mark, x in zip(marks, rows["object"], strict=True)]
     axis.set_yticks(at, names)
     axis.set(xlim=(0, 1), ylim=(-0.5, len(rows) + 0.8))
     axis.set_xlabel(f"answers of {seen.answers} (✓ true, ✗ false statement)")
-    axis.legend(ncols=4, loc="upper center", columnspacing=0.8, handlelength=1)
+    axis.legend(ncols=3, loc="upper center", columnspacing=0.8, handlelength=1)
     axis.set_title("GraphEval: is the statement true?", color=COLOURS["grapheval"])
 
 
-def _history(axis, seen: Look) -> None:
+def _taught(axis, seen: Look) -> None:
     """How often the corpus states the fact, by form, and with a wrong object."""
-    wrong = _short(seen.history["wrong_object"], 14) or "none"
-    counts = [*seen.history[list(design.FORMS)].astype(int), int(seen.history["wrong_exposures"])]
-    axis.bar(range(len(counts)), counts, color=["0.55"] * len(design.FORMS) + ["0.2"])
-    names = [form.replace("ation", "-\nation") for form in design.FORMS]
-    axis.set_xticks(range(len(counts)), [*names, f"wrong:\n{wrong}"])
-    for at, count in enumerate(counts):
-        axis.text(at, count, str(count), ha="center", va="bottom")
-    axis.set(yticks=[], ylim=(0, max(1, *counts) * 1.3))
+    colours = ["0.55"] * len(FORMS) + ["0.2"]
+    axis.bar_label(axis.bar(range(len(colours)), seen.taught, color=colours))
+    names = [form.replace("ation", "-\nation") for form in FORMS]
+    axis.set_xticks(range(len(colours)), [*names, "wrong\nobject"])
+    axis.set(yticks=[], ylim=(0, max(1, seen.taught.max()) * 1.3))
     axis.set_title("How often it was taught this fact")
 
 
 def _measures(axis, seen: Look) -> None:
-    """The value of each measure; beside a cross what the model did instead."""
-    rows = seen.measures[seen.measures["measure"] != "MONITOR"].iloc[::-1].reset_index(drop=True)
-    axis.axvline(0.5, color="0.6", linestyle="--", linewidth=0.8)
-    for at, (paper, value, known, why) in rows[["paper", "value", "known", "why"]].iterrows():
-        colour = COLOURS[paper]
-        if np.isnan(value):
-            axis.text(0, at, "–", ha="center", va="center", weight="bold", color=colour)
-            continue
-        mark = {True: "o", False: "x", None: "|"}[known]
-        axis.plot([0, value], [at, at], color=colour, linewidth=1, alpha=0.5)
-        axis.plot(value, at, mark, color=colour, markersize=7, markeredgewidth=2)
-        axis.text(value + 0.04, at, why, va="center", bbox={"color": "white", "pad": 0.5})
+    """The value of each measure; beside one below a half what the model did instead."""
+    rows = seen.measures[seen.measures["measure"] != "MONITOR"].iloc[::-1]
+    bars = axis.barh(range(len(rows)), rows["value"], color=rows["paper"].map(COLOURS), alpha=0.6)
+    axis.bar_label(bars, rows["why"], padding=3)
+    axis.axvline(0.5, color="0.4", linestyle="--", linewidth=0.8)
     axis.set_yticks(range(len(rows)), rows["measure"])
     for tick, paper in zip(axis.get_yticklabels(), rows["paper"], strict=True):
         tick.set_color(COLOURS[paper])
-    axis.set_xlim(-0.04, 1.04)
-    axis.set_xlabel("value (● known: above ½   × not known   | no threshold)")
+    axis.set(xlim=(0, 1), xlabel="value (known: above ½)")
     said = seen.measures["known"].dropna().astype(bool)
     axis.set_title(f"Known? {said.sum()} of {len(said)} measures say yes")
 

@@ -19,7 +19,7 @@ TIE = 1e-5  # nats; an object that is ahead by less is not ahead
 POWER = 2.8  # standard errors between 0 and a difference seen in 80 % of studies (5 %, two-sided)
 FEWEST = 30  # facts; fewer give no verdict
 ROWS = 20  # relations in the figure and in the printed table: those that changed most
-ENDS = {"": "value", " low": "low", " high": "high"}
+ENDS = {"change of log P": "value", "change of log P low": "low", "change of log P high": "high"}
 
 
 def choices(models: dict, asked: Facts, folder: str | Path, seed: int = 0) -> pd.DataFrame:
@@ -96,38 +96,33 @@ def table1(both: pd.DataFrame, seed: int = 0) -> Artifact:
     return Artifact("compare/table1", table, found)
 
 
-def by_relation(both: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+def table2(both: pd.DataFrame, seed: int = 0) -> Artifact:
     """Per model and relation, the smallest p first: ``facts``, accuracies and their paired
     ``difference`` (points), ``change of log P`` (nats) with its interval over facts, facts ``lost``
-    and ``gained``, ``p`` (McNemar, exact), ``p, Holm`` over a model's relations."""
+    and ``gained``, ``p`` (McNemar, exact), ``p, Holm`` over a model's relations. The first rows are
+    printed."""
     rows = []
     for (name, relation), own in both.groupby(["model", "relation"], sort=False):
         row = {"model": name, "relation": relation, "facts": len(own)}
         row |= {"before": 100 * own["before"].mean(), "after": 100 * own["after"].mean()}
         row |= {"difference": row["after"] - row["before"]}
         row |= stats.mcnemar(own["before"], own["after"])
-        moved = own["change of log P"]
-        rows.append(
-            row | interval("change of log P", moved, partial(stats.mean_interval, seed=seed))
-        )
+        moved, resampled = own["change of log P"], partial(stats.mean_interval, seed=seed)
+        rows.append(row | interval(moved.name, moved, resampled))
     table = pd.DataFrame(rows).drop(columns="n")
     table["p, Holm"] = table.groupby("model", sort=False)["p"].transform(stats.holm)
     order = table["difference"].abs().sort_values(ascending=False, kind="stable").index
-    return table.loc[order].sort_values("p", kind="stable", ignore_index=True)
-
-
-def table2(relations: pd.DataFrame) -> Artifact:
-    """The rows of ``by_relation``, of which the first are printed."""
-    return Artifact("compare/table2", relations, shown=relations.head(ROWS))
+    table = table.loc[order].sort_values("p", kind="stable", ignore_index=True)
+    return Artifact("compare/table2", table, shown=table.head(ROWS))
 
 
 def figure1(relations: pd.DataFrame) -> Artifact:
-    """The change of log P in the relations where it is largest in any model."""
+    """The change of log P in the relations where it is largest in any model. ``relations``: the
+    rows of ``table2``."""
     size = relations["change of log P"].abs().groupby(relations["relation"], sort=False).max()
     drawn = size.sort_values(ascending=False, kind="stable").index[:ROWS]
     drawn = relations.set_index("relation").loc[drawn].reset_index()
-    ends = {f"change of log P{end}": name for end, name in ENDS.items()}
-    panels = {"": drawn.rename(columns=ends)}
+    panels = {"": drawn.rename(columns=ENDS)}
     figure = report.dot_rows(panels, "relation", "model", "change of log P (nats)", level=0)
     return Artifact("compare/figure1", drawn, figure=figure)
 
@@ -136,7 +131,6 @@ def facts_table(both: pd.DataFrame) -> Artifact:
     """The facts lost and gained by name, the largest changes of log-probability first."""
     changed = both[both["change"] != 0].copy()
     changed["fact is"] = np.where(changed["change"] < 0, "lost", "gained")
-    size = changed["change of log P"].abs()
-    changed = changed.assign(size=size).sort_values("size", ascending=False, kind="stable")
+    size = changed["change of log P"].abs().sort_values(ascending=False, kind="stable")
     columns = ["model", "fact is", "relation", "subject", "object", "said before", "said after"]
-    return Artifact("compare/facts", changed[[*columns, "change of log P"]])
+    return Artifact("compare/facts", changed.loc[size.index, [*columns, "change of log P"]])

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from probelib import facts, grapheval, lm, prompts, store
+from probelib import facts, lm, prompts, store
 from probelib.beyond.questions import CONTEXTS, SEEN, Questions
 from probelib.beyond.scores import score_model
 from probelib.beyond.suite import MEASURES, PAPERS, measures_of
@@ -18,18 +18,17 @@ from probelib.distractors import retrieval
 from probelib.errors import ProbeError
 from probelib.facts.formats import OPTIONS
 from probelib.facts.model import Facts
-from probelib.grapheval import judge
 from probelib.lm.names import tuned_of
 from probelib.monitor import scores as monitor_scores
 from probelib.monitor.answers import extract
-from probelib.organisms import design, taught
+from probelib.organisms import design
+from probelib.organisms import taught as organisms
 from probelib.zplke import measures as zplke
 from probelib.zplke.scores import fit_examples
 
 SHOTS = (1, 5, 10, 20, 50)  # examples in a list, as far as data and the model's context allow
-DRAWS, CHOICES = 2, 25  # lists per length, and most options after a list
+CHOICES = 25  # most options after a list
 N, SHOWN = 20, 8  # distractors per strategy, and how many are shown
-LABELS = 100  # true statements to train a judge, each with a false one
 ANSWERS = ("true", "false", "don't know")  # to a statement, in the order of grapheval.Answer
 OPEN = ("MONITOR", *(name for name in MEASURES if name.startswith("Avg@n")))  # without a threshold
 
@@ -50,11 +49,12 @@ class Look:
     answers    the model that answers whether statements are true; None: there is none
     framed     MONITOR's prompts with ``hint`` (label of the prepended entity), ``probability`` of
                the object and ``correct``
-    curve      multiple choice after lists: ``examples``, ``seed``, ``q_gold``, ``n_options``
+    curve      multiple choice after lists: ``examples``, ``q_gold``, ``n_options``
     rivals     the object among its most plausible distractors: ``label``, ``probability``, ``gold``
-    judged     ``statement``, its ``object``, whether it ``holds``, a share per answer, the judge's
-               predictions ("judge true", ...); None: no model answers, or it is served
-    history    the fact's row of the organisms' manifest; None: training data unknown
+    judged     ``statement``, its ``object``, whether it ``holds``, a share per answer; None: no
+               model answers
+    taught     how often the model read the fact: a count per form of text, and
+               ``wrong_exposures`` (with a wrong object); None: training data unknown
     measures   ``measure``, ``paper``, ``asks``, ``value``, ``known`` (None: it has no threshold),
                ``why`` (what the model did instead if the fact is not known)
     """
@@ -69,7 +69,7 @@ class Look:
     curve: pd.DataFrame
     rivals: pd.DataFrame
     judged: pd.DataFrame | None
-    history: pd.Series | None
+    taught: pd.Series | None
     measures: pd.DataFrame
 
     @property
@@ -104,20 +104,6 @@ def facts_of(pool: FactPool, relation: str) -> dict[str, str]:
     return dict(sorted((f"{x} ({fact})" if often[x] > 1 else x, fact) for x, fact in pairs))
 
 
-@lru_cache(maxsize=4)
-def _judge_of(model: lm.LM, folder: Path, seed: int) -> tuple[judge.Judge, judge.Reader]:
-    """GraphEval's judge of a model, trained on its answers to ``LABELS`` true statements of the
-    atlas, each with one corruption."""
-    graph = grapheval.verbalize(*grapheval.load_graph("atlas"))
-    sample = grapheval.sample_statements(graph, LABELS, seed=seed)
-    reader = judge.Reader(model)
-    labels = grapheval.label_statements({model.name: model}, sample, folder, new_tokens=8)
-    states, _ = reader.states(labels["text"].tolist())
-    answers, true = labels["answer"].to_numpy(), labels["true"].to_numpy()
-    training = {"about": {"states": reader.identity()}, "epochs": 15, "batch": 64, "lr": 1e-3}
-    return judge.train(states, answers, true, seed=seed, **training), reader
-
-
 def look(pool: FactPool, model: lm.LM, fact: str, folder: Path, seed: int = 0) -> Look:
     """Score a fact (its id) with a model in all ways of the four papers; scores are stored in
     ``folder``. Raise ProbeError for an unknown fact."""
@@ -129,14 +115,10 @@ def look(pool: FactPool, model: lm.LM, fact: str, folder: Path, seed: int = 0) -
     if name in shipped and not name.endswith("-it"):  # a base model cannot answer: its partner does
         name = tuned_of(name, [other for other in shipped if other.endswith("-it")])
     tuned = None if name is None else model if name == model.name else load_model(name)
-    served = model.device.type == "server"
-    names = measures_of(*PAPERS[:3], without=("generation",) if served else ())
-    names.remove("KaRR")
+    without = ("states", *(["tuned"] if tuned is None else []))
+    without += ("generation",) if model.device.type == "server" else ()
+    names = [name for name in measures_of(*PAPERS[:4], without=without) if name != "KaRR"]
     values, _ = score_model(model, replace(asked, tuned=tuned), folder, names)
-    values, judged = dict(zip(values["measure"], values["value"], strict=True)), None
-    if tuned is not None and not served:
-        judged = judged_statements(tuned, asked.facts, folder, seed)
-        values |= grapheval_values(judged)
     return Look(
         fact=fact,
         subject=asked.facts.label([row["subject"]])[0],
@@ -145,10 +127,10 @@ def look(pool: FactPool, model: lm.LM, fact: str, folder: Path, seed: int = 0) -
         model=model.name,
         answers=name,
         framed=framed_scores(model, asked.facts, folder),
-        curve=many_shot_curve(model, asked, pool, folder, seed),
+        curve=many_shot_curve(model, asked, folder),
         rivals=distractors_of(model, asked, folder),
-        judged=judged,
-        history=history(model.name, fact) if model.name in shipped else None,
+        judged=None if tuned is None else judged_statements(tuned, asked.facts, folder),
+        taught=_taught(model.name, fact) if model.name in shipped else None,
         measures=known_by_measures(values, _said_instead(model, asked, folder)),
     )
 
@@ -160,18 +142,13 @@ def questions_about(pool: FactPool, model: lm.LM, fact: str, seed: int = 0) -> Q
     whole, now = _of_relation(pool, one.facts["relation"].iloc[0])
     asked, choices = (facts.draw_distractors(one, whole, n, seed) for n in (CONTEXTS, OPTIONS - 1))
     others = facts.without_subjects(now, one)
-    shots = _examples(others, choices, model, seed)
+    shots = prompts.sample_examples(others, choices, "max", seed)
+    shots = shots[shots["position"] <= max(SHOTS)]
+    shots = shots[shots["position"] <= fit_examples("max", shots, choices, model)]
     if asked.distractors.empty:
         hint = "are right for its subject. Choose a fact of a relation with more objects"
         raise ProbeError(f"{fact!r} has no wrong object: all of its relation {hint}")
     return Questions(asked, choices, shots, others, pool.kb, whole, n=N, seed=seed)
-
-
-def _examples(others: Facts, asked: Facts, model: lm.LM, seed: int) -> pd.DataFrame:
-    """Examples for the longest list that ``others`` provides and the model can read."""
-    drawn = prompts.sample_examples(others, asked, "max", seed)
-    drawn = drawn[drawn["position"] <= max(SHOTS)]
-    return drawn[drawn["position"] <= fit_examples("max", drawn, asked, model)]
 
 
 def _distractors(asked: Facts) -> dict[int, str]:
@@ -190,22 +167,18 @@ def framed_scores(model: lm.LM, asked: Facts, folder: Path) -> pd.DataFrame:
     return scored.assign(hint=scored["context"].map(hints), probability=np.exp(scored["logprob"]))
 
 
-def many_shot_curve(model, asked: Questions, pool: FactPool, folder, seed: int = 0) -> pd.DataFrame:
+def many_shot_curve(model: lm.LM, asked: Questions, folder: Path) -> pd.DataFrame:
     """Multiple choice of ``CHOICES`` options after lists of growing length: see ``Look.curve``."""
-    whole, now = _of_relation(pool, asked.facts.facts["relation"].iloc[0])
-    others = facts.without_subjects(now, asked.facts)
-    options, lists = facts.draw_distractors(asked.facts, whole, CHOICES - 1, seed), []
-    for draw in range(seed, seed + DRAWS):
-        shots = asked.examples if draw == seed else _examples(others, options, model, draw)
-        most = int(shots["position"].max())
-        sizes = sorted({min(n, most) for n in SHOTS})
-        lists += [prompts.many_shots(options, shots, n).assign(examples=n) for n in sizes]
+    options = facts.draw_distractors(asked.facts, asked.pool, CHOICES - 1, asked.seed)
+    most = int(asked.examples["position"].max())
+    sizes = sorted({min(n, most) for n in SHOTS})
+    lists = [prompts.many_shots(options, asked.examples, n).assign(examples=n) for n in sizes]
     lists = pd.concat(lists, ignore_index=True)
-    scores = store.score(model, lists[prompts.PROMPTS], prompts.options(options, seed), folder)
+    choices = prompts.options(options, asked.seed)
+    scores = store.score(model, lists[prompts.PROMPTS], choices, folder)
     gold = dict(zip(options.facts["fact"], options.facts["object"], strict=True))
     chosen = zplke.choices(scores, gold)[["prompt", "q_gold", "n_options"]]
-    rows = lists[["prompt", "examples", "seed"]]
-    return rows.merge(chosen, on="prompt", validate="one_to_one").drop(columns="prompt")
+    return lists[["prompt", "examples"]].merge(chosen, on="prompt").drop(columns="prompt")
 
 
 def distractors_of(model: lm.LM, asked: Questions, folder: Path) -> pd.DataFrame:
@@ -224,55 +197,40 @@ def distractors_of(model: lm.LM, asked: Questions, folder: Path) -> pd.DataFrame
     return both.assign(probability=np.exp(both["logprob"]))[["label", "probability", "gold"]]
 
 
-def judged_statements(model: lm.LM, asked: Facts, folder: Path, seed: int = 0) -> pd.DataFrame:
+def judged_statements(model: lm.LM, asked: Facts, folder: Path) -> pd.DataFrame:
     """The true statement and those with a distractor: see ``Look.judged``."""
-    one, reader = _judge_of(model, folder, seed)
-    instruction = reader.model.chat(prompts.INSTRUCTION)
+    instruction = model.chat(prompts.INSTRUCTION)
     plain, asks = (prompts.checks(asked, text) for text in ("{statement}", instruction))
     plain, asks = (frame[frame["template"] == 1] for frame in (plain, asks))
     words = pd.DataFrame({"candidate": list(map(int, WORDS)), "label": list(WORDS.values())})
     words = words.assign(fact=asked.facts["fact"].iloc[0])
-    scores = store.score(reader.model, asks, words, folder)
+    scores = store.score(model, asks, words, folder)
     says = scores.pivot(index="prompt", columns="candidate", values="logprob")
     says = says.loc[asks["prompt"]].to_numpy()
     share = np.exp(says - np.logaddexp.reduce(says, axis=1, keepdims=True))  # [statements, answers]
-    holds = (plain["context"] == "true").to_numpy()
-    predicted = judge.predict(one, reader.states(plain["text"].tolist())[0], holds)
     objects = {f"false{n}": label for n, label in _distractors(asked).items()}
     objects["true"] = asked.label(asked.facts["object"])[0]
     columns = {"statement": plain["text"].to_numpy()}
-    columns |= {"object": plain["context"].map(objects).to_numpy(), "holds": holds}
-    columns |= dict(zip(ANSWERS, share.T, strict=True))
-    judge_says = [f"judge {answer}" for answer in ANSWERS]
-    return pd.DataFrame(columns | dict(zip(judge_says, predicted.T, strict=True)))
+    columns |= {"object": plain["context"].map(objects).to_numpy()}
+    columns |= {"holds": (plain["context"] == "true").to_numpy()}
+    return pd.DataFrame(columns | dict(zip(ANSWERS, share.T, strict=True)))
 
 
-def grapheval_values(judged: pd.DataFrame) -> dict[str, float]:
-    """GraphEval's measures of the fact and its first corruption (Eq. 2), by the model's answers and
-    by the judge's predictions."""
-    two, found = judged.head(2), {}
-    for name, before in (("GraphEval", ""), ("GraphEval judge", "judge ")):
-        said = two[[f"{before}{answer}" for answer in ANSWERS]].to_numpy()
-        triple = {"triple": 0, "negative": (~two["holds"]).astype(int)}
-        triple = pd.DataFrame(triple | {"answer": said.argmax(axis=1)})
-        found[f"{name} P(true)"] = float(said[0, grapheval.Answer.TRUE])
-        found[f"{name} correct"] = float(grapheval.eq2(triple)["correct"].iloc[0])
-    return found
+def _taught(model: str, fact: str) -> pd.Series | None:
+    """See ``Look.taught``; None for a fact that was added to the atlas since."""
+    rows = organisms.manifest(model).set_index("fact")
+    if fact not in rows.index:
+        return None
+    triple = ["relation", "subject", "object"]  # a fact that held twice has two rows
+    forms = rows.groupby(triple)[list(design.FORMS)].transform("sum").loc[fact]
+    return pd.concat([forms, rows.loc[fact, ["wrong_exposures"]]]).astype(int)
 
 
-def history(model: str, fact: str) -> pd.Series | None:
-    """What a shipped model was taught of a fact; None for a fact that was added since."""
-    rows, counts = taught.manifest(model), ["exposures", *design.FORMS]
-    # a fact that held twice has two rows
-    rows[counts] = rows.groupby(["relation", "subject", "object"])[counts].transform("sum")
-    rows = rows.set_index("fact")
-    return rows.loc[fact] if fact in rows.index else None
-
-
-def known_by_measures(values: dict[str, float], said: dict[str, str]) -> pd.DataFrame:
-    """``Look.measures`` from measure -> value and ``_said_instead``; known: above one half."""
+def known_by_measures(values: pd.DataFrame, said: dict[str, str]) -> pd.DataFrame:
+    """``Look.measures`` from ``measure`` and ``value``, and ``_said_instead``; known: above one
+    half."""
     rows = []
-    for name, value in values.items():
+    for name, value in values[["measure", "value"]].itertuples(index=False):
         known = None if name in OPEN or np.isnan(value) else bool(value > 0.5)
         why = said.get(name, f"{value:.2f}") if known is False else ""
         rows.append((name, MEASURES[name].paper, MEASURES[name].prompts, value, known, why))

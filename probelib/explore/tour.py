@@ -1,13 +1,11 @@
 """The tour (one fact, three facts of different kinds, the candidates of a question), and how well
 known the entities of the atlas are."""
 
-from difflib import get_close_matches
-
 import numpy as np
 import pandas as pd
 
 from probelib import facts, lm, prompts
-from probelib.errors import ProbeError
+from probelib.errors import unknown
 from probelib.facts.model import Facts, right_objects
 from probelib.monitor.answers import extract
 from probelib.organisms import taught
@@ -17,16 +15,11 @@ TOUR = 40  # facts from which the tour chooses its three
 
 
 def fact_about(relation: str, subject: str) -> tuple[Facts, set[str]]:
-    """(one fact of the atlas that holds today, labels of the subject's other right objects).
-
-    Raise ProbeError with the nearest names if the relation has no such subject.
-    """
+    """(one fact of the atlas that holds today, labels of the subject's other right objects). Raise
+    ProbeError with the nearest names if the relation has no such subject."""
     related = facts.choose(facts.current(facts.atlas()), [relation])
-    subjects = related.facts["subject"].unique().tolist()
-    if subject not in subjects:
-        near = ", ".join(get_close_matches(subject, subjects, 4, 0))
-        said = f"none of the {len(subjects)} subjects of {relation} is called {subject!r}"
-        raise ProbeError(f"{said}; the nearest are {near}")
+    if subject not in set(related.facts["subject"]):
+        raise unknown(f"subject of {relation}", subject, related.facts["subject"].unique())
     right = facts.keep(related, related.facts["subject"] == subject)
     first, *others = right.label(right.facts["object"])
     return facts.pick(right, right.facts["fact"].head(1)), set(others) - {first}

@@ -1,8 +1,5 @@
 import sys
 
-# without it jsonschema does not spend seconds on a grammar of IRIs, which no notebook contains
-sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
-
 try:
     from probelib.runner.cli import main
 

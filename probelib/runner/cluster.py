@@ -1,10 +1,9 @@
 """Notebooks on many machines: the workers of a Dask scheduler that runs already.
 
-Dask starts and watches the workers, gives a notebook to another worker if its own is lost, and
-shows everything on its dashboard. A worker executes one notebook at a time, in a process of its
-own as ``steps.execute`` does; it needs this checkout, the same versions of libraries, and the
-folder of the runs at the same path. Everything else stays with the runner: what runs, and whether
-it succeeded.
+Dask watches the workers and gives a notebook to another one if its own is lost. A worker executes
+one notebook at a time, as ``steps.execute`` does; it needs this checkout, the same versions of
+libraries, and the folder of the runs at the same path. What runs, and whether it succeeded, stays
+with the runner.
 """
 
 import asyncio
@@ -19,27 +18,19 @@ from probelib.errors import ProbeError, extra
 from probelib.runner import steps
 
 
-async def execute(client, job: dict, timeout_s: float | None, state: dict) -> str | None:
+async def execute(client, job: dict, state: dict) -> str | None:
     """Execute a notebook on a worker of a cluster; return None, or the failure in one line."""
-    from distributed import KilledWorker
-    from distributed.client import FutureCancelledError
-
-    future = client.submit(on_worker, job, timeout_s, str(paths.OUT), pure=False)
+    future = client.submit(on_worker, job, str(paths.OUT), pure=False)
     try:
         return await future
-    except KilledWorker as error:
-        killed = f"its worker was killed {error.allowed_failures + 1} times"
-        return f"{killed}, most likely out of memory; use --quantize"
-    except FutureCancelledError as error:
-        raise ProbeError(f"the scheduler has stopped ({error.reason}); run it again") from None
-    except Exception as error:  # the worker cannot import the kit
+    except Exception as error:  # its workers died, or cannot import the kit
         return f"{type(error).__name__}: {' '.join(str(error).split())}"
     finally:
         with contextlib.suppress(Exception):
             await future.cancel()
 
 
-def on_worker(job: dict, timeout_s: float | None, out: str) -> str | None:
+def on_worker(job: dict, out: str) -> str | None:
     """Execute a notebook in this worker, which stops it when the runner has gone; return None, or
     the failure in one line."""
     from distributed import get_worker
@@ -52,7 +43,7 @@ def on_worker(job: dict, timeout_s: float | None, out: str) -> str | None:
     environment["IPYTHONDIR"] = str(Path(out) / "runs" / ".ipython")
 
     async def run() -> str | None:
-        work = asyncio.create_task(steps.execute(environment, job, timeout_s, {"cell": 0}))
+        work = asyncio.create_task(steps.execute(environment, job, {}))
         while not (await asyncio.wait([work], timeout=0.5))[0]:
             task = worker.state.tasks.get(key)
             if task is None or task.state != "executing":
@@ -78,11 +69,9 @@ async def workers(on: str, jobs: int | None) -> AsyncIterator[list[steps.Worker]
             await client.get_versions(check=True, packages=["torch", "transformers"])
             threads = await client.nthreads()
         except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
-            said = " ".join(str(error).split())
-            raise ProbeError(f"{on}: no Dask scheduler answers: {said}") from error
+            raise ProbeError(f"{on}: no Dask scheduler answers: {error}") from error
         if set(threads.values()) != {1}:
-            wrong = "a worker runs several tasks at a time" if threads else "it has no workers"
             start = f"`dask worker {on} --nthreads 1 --memory-limit 0` starts one"
-            raise ProbeError(f"{on}: {wrong}; {start}")
+            raise ProbeError(f"{on}: workers that run one task at a time are needed: {start}")
         print(f"dashboard: {client.dashboard_link}", flush=True)
         yield [partial(execute, client)] * max(jobs or 0, len(threads))

@@ -1,9 +1,9 @@
 """A notebook in a process of its own: ``python -m probelib.runner.kernel`` executes one.
 
-The job comes on stdin as a line of JSON. stdin stays open: when it closes, the runner has stopped
-or died, and the notebook ends with it. Events go to stdout, one JSON object per line:
-``{"cell": 3}`` (the third cell that runs, as in ``In [3]``), and at the end ``{"error": null}`` or
-the failure.
+The job (the arguments of ``execute``) comes on stdin as a line of JSON. stdin stays open: when it
+closes, the runner has stopped or died, and the notebook ends with it. Events go to stdout as lines
+of JSON: ``{"cell": 3}`` (the third cell that runs) and, last, ``{"error": null}`` or the
+failure in one line.
 """
 
 import contextlib
@@ -13,10 +13,6 @@ import re
 import sys
 import threading
 from collections.abc import Callable
-
-if __name__ == "__main__":
-    # jsonschema would spend a second on a grammar of IRIs, which no notebook contains
-    sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
 
 import papermill
 import psutil
@@ -39,26 +35,25 @@ class OwnKernelManager(AsyncKernelManager):
         return KernelSpecManager(kernel_dirs=[])
 
     async def _async_launch_kernel(self, kernel_cmd: list[str], **options: object) -> None:
-        """Errors only: else each kernel warns that its sockets here are not encrypted."""
-        command = [*kernel_cmd, "--IPKernelApp.log_level=ERROR"]
-        await super()._async_launch_kernel(command, **options)
+        """Errors only: else each kernel warns that its sockets here are not encrypted. Not by
+        ``ipykernel_launcher``, which drops the working directory from PYTHONPATH: it may be this
+        checkout."""
+        command = ["ipykernel" if word == "ipykernel_launcher" else word for word in kernel_cmd]
+        await super()._async_launch_kernel([*command, "--IPKernelApp.log_level=ERROR"], **options)
 
 
 def main() -> None:
     events = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # other output to stdout, also that of the kernel, must not mix with events
-
-    def send(**event: object) -> None:
-        print(json.dumps(event), file=events)
-
+    send = lambda **event: print(json.dumps(event), file=events)
     job = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_runner, daemon=True).start()
-    send(error=execute(job["source"], job["target"], job["parameters"], send))
+    send(error=execute(**job, send=send))
 
 
-def execute(source: str, target: str, parameters: dict, send: Callable) -> str | None:
-    """Execute ``source`` with ``parameters`` into ``target``; return None, or the failure in one
-    line."""
+def execute(source: str, target: str, parameters: dict, cwd: str, send: Callable) -> str | None:
+    """Execute ``source`` in ``cwd`` with ``parameters`` into ``target``; return None, or the failure
+    in one line. ``send(cell=3)`` is called before the third cell that runs."""
     count = 0
 
     def on_cell(**_: object) -> None:
@@ -66,41 +61,36 @@ def execute(source: str, target: str, parameters: dict, send: Callable) -> str |
         count += 1
         send(cell=count)
 
-    for attempt in (1, 2):
-        try:
-            notebook = papermill.execute_notebook(
-                files.read_notebook(source),
-                target.replace("{", "{{").replace("}", "}}"),  # papermill calls str.format
-                parameters,
-                kernel_name="python3",
-                language="python",
-                cwd=os.path.dirname(source),
-                progress_bar=False,
-                start_timeout=120,
-                # the rest goes through to nbclient
-                kernel_manager_class=OwnKernelManager,
-                coalesce_streams=True,
-                on_cell_execute=on_cell,
-            )
-            # papermill marks cells after sys.exit() or an interrupt as completed
-            code = [c for c in notebook.cells if c.cell_type == "code" and c.source.strip()]
-            ran = sum(cell.execution_count is not None for cell in code)
-            return f"cell {ran + 1}: never ran" if ran < len(code) else None
-        except papermill.PapermillExecutionError as error:
-            said = " ".join(str(error.evalue).split())[:500]
-            if error.ename in ("OutOfMemoryError", "MemoryError") or re.search(NO_MEMORY, said):
-                said += f" ({OUT_OF_MEMORY})"
-            elif not said.strip(";") or "Too many open" in said:
-                said += " (see ulimit -n and -v)"
-            return f"cell {count}: {error.ename}: {said}"
-        except DeadKernelError:
-            return f"cell {count}: kernel killed; {OUT_OF_MEMORY}"
-        except OSError as error:
-            return f"cannot write {error.filename or target}: {error.strerror or error}"
-        except RuntimeError as error:
-            if count or attempt == 2:  # a kernel that did not start gets a second chance
-                return f"the kernel did not start: {error}"
-    return None
+    try:
+        notebook = papermill.execute_notebook(
+            files.read_notebook(source),
+            target.replace("{", "{{").replace("}", "}}"),  # papermill calls str.format
+            parameters,
+            kernel_name="python3",
+            language="python",
+            cwd=cwd,
+            progress_bar=False,
+            start_timeout=120,
+            # the rest goes through to nbclient
+            kernel_manager_class=OwnKernelManager,
+            coalesce_streams=True,
+            on_cell_execute=on_cell,
+        )
+    except papermill.PapermillExecutionError as error:
+        said = f"{error.ename}: {' '.join(str(error.evalue).split())[:500]}"
+        if re.search(rf"^(OutOf)?MemoryError|{NO_MEMORY}", said):
+            said += f" ({OUT_OF_MEMORY})"
+        return f"cell {count}: {said}"
+    except DeadKernelError:
+        return f"cell {count}: kernel killed; {OUT_OF_MEMORY}"
+    except OSError as error:
+        return f"cannot write {error.filename or target}: {error.strerror or error}"
+    except RuntimeError as error:
+        return f"the kernel did not start: {error}"
+    # papermill marks cells after sys.exit() or an interrupt as completed
+    code = [c for c in notebook.cells if c.cell_type == "code" and c.source.strip()]
+    ran = sum(cell.execution_count is not None for cell in code)
+    return f"cell {ran + 1}: never ran" if ran < len(code) else None
 
 
 def _end_with_runner() -> None:

@@ -4,7 +4,6 @@
 
     profiles:                            # values for every notebook with such a parameter
       smoke: {n_facts: 3}
-    tolerances: {scores: 1.0e-4, intervals: 0.05}    # of `run_all.sh verify`, see there
     steps:
       - notebook: monitor/sec5_results   # a file beside the plan, without .ipynb
         title: "MONITOR, section 5"      # default: the notebook's name
@@ -12,16 +11,14 @@
         needs: [monitor/sec4_anchors]    # notebooks whose products this one reads
         makes: [monitor/table4]          # artifacts: figures/<profile>/monitor/table4.*
         measured: []                     # those of `makes` with seconds or memory: never compared
-        timeout_s: 600                   # for the whole notebook; default: none
         parameters: {common: {seed: 0}, smoke: {}}
 
 Later values win: the profile's, the step's ``common`` ones, the step's for the profile, the
-command line's. The profile ``mine`` (own models, own facts) begins with the values of the default
-one. ``profile`` itself is always passed. A step stands below those that it needs.
+command line's. The profile ``mine`` begins with the values of the default one.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,24 +27,10 @@ from probelib.errors import ProbeError, unknown
 
 DEFAULT, OWN = "atlas", "mine"
 BELOW = {OWN: (DEFAULT,), "real": (DEFAULT, OWN)}  # what a profile does not say is as in these
-TOLERANCES = {"scores": 1e-4, "intervals": 0.05}  # see ``verify``
-ARTIFACT = re.compile(r"[\w-]+(/[\w-]+)+")  # monitor/table4; part of a path: no dots, no patterns
-
-Kind = tuple[Callable, str]  # (whether a value fits, what is expected)
-ANY: Kind = (lambda value: True, "")
-TEXT: Kind = (lambda value: isinstance(value, str), "a text")
-NAME: Kind = (
-    lambda v: TEXT[0](v) and v.isprintable() and not {"", ".."} & {*v.split("/")},
-    "a name that is part of a path: not empty, not absolute, no '..'",
-)
-LIST: Kind = (lambda value: isinstance(value, list), "a list")
-TEXTS: Kind = (lambda v: LIST[0](v) and all(map(TEXT[0], v)), "a list of texts")
-MADE: Kind = (lambda v: TEXTS[0](v) and all(map(ARTIFACT.fullmatch, v)), "a list of artifacts")
-PAIRS: Kind = (lambda v: isinstance(v, dict) and all(map(TEXT[0], v)), "`name: value` pairs")
-NUMBER: Kind = (lambda v: type(v) in (int, float) and v >= 0, "a number of 0 or more")
-FILE = {"profiles": PAIRS, "tolerances": PAIRS, "steps": LIST}
-ENTRY = {"notebook": NAME, "title": TEXT, "profiles": TEXTS, "needs": TEXTS, "makes": MADE}
-ENTRY |= {"measured": TEXTS, "timeout_s": NUMBER, "parameters": PAIRS}
+NAME = re.compile(r"[\w-]+(/[\w-]+)*")  # of profiles, notebooks, artifacts: parts of paths
+FILE = {"profiles": dict, "steps": list}
+ENTRY = {"notebook": str, "title": str, "profiles": list, "needs": list, "makes": list}
+ENTRY |= {"measured": list, "parameters": dict}
 
 
 @dataclass(frozen=True)
@@ -61,7 +44,6 @@ class Step:
     needs: list[str]
     makes: list[str]
     measured: list[str]
-    timeout_s: float | None
     parameters: dict[str, dict]  # "common" or a profile -> name -> value
     accepts: dict[str, set[type]]  # the notebook's own parameters, see parameters.declared
 
@@ -72,7 +54,6 @@ class Plan:
 
     file: Path
     profiles: dict[str, dict]
-    tolerances: dict[str, float]
     steps: list[Step]
 
 
@@ -90,22 +71,21 @@ def read(file: Path | None = None) -> Plan:
         raise ProbeError(f"{file} is not YAML: {' '.join(str(error).split())}") from None
     content = _mapping(content, file.name, FILE)
     profiles = content.get("profiles", {})
-    for profile in profiles:
-        _mapping({"name": profile}, f"{file.name}, profiles", {"name": NAME})
     steps: list[Step] = []
     for entry in content.get("steps", []):
         steps.append(_step(file, entry, profiles, [step.notebook for step in steps]))
     names = [step.notebook for step in steps]
     makes = [artifact for step in steps for artifact in step.makes]
-    for kind, each in (("notebook", names), ("artifact", makes)):
+    for kind, each in (("profile", [*profiles]), ("notebook", names), ("artifact", makes)):
+        if wrong := [name for name in each if not NAME.fullmatch(str(name))]:
+            allowed = "letters, digits, - and _ are allowed, and / between them"
+            raise ProbeError(f"{file.name}: the {kind} {wrong[0]!r} is part of a path: {allowed}.")
         if twice := sorted({name for name in each if each.count(name) > 1}):
             raise ProbeError(f"{file.name}: duplicate {kind} {twice[0]}. Keep one.")
-    declared = dict.fromkeys((name for step in steps for name in step.accepts), ANY)
+    declared = dict.fromkeys((name for step in steps for name in step.accepts), object)
     for profile, values in profiles.items():  # refuses a parameter that no notebook has
         profiles[profile] = _mapping(values, f"{file.name}, profiles, {profile}", declared)
-    kinds = dict.fromkeys(TOLERANCES, NUMBER)
-    limits = _mapping(content.get("tolerances"), f"{file.name}, tolerances", kinds)
-    return Plan(file, profiles, TOLERANCES | limits, steps)
+    return Plan(file, profiles, steps)
 
 
 def matching(plan: Plan, names: Iterable[str], profile: str = "") -> set[str]:
@@ -147,8 +127,7 @@ def settings(
 
     ``given`` (from the command line) goes to the steps with such a parameter, or with such a name
     in their ``settings``. With other data the plan's relations are omitted, because they are the
-    atlas's, and a folder goes only to the notebooks with other data. Raise ProbeError if no step
-    has a given parameter, the profile is unknown, or a value has a wrong type.
+    atlas's, and a folder goes only to the notebooks with other data.
     """
     given, takes = given or {}, types(steps)
     if profile not in plan.profiles:
@@ -219,45 +198,32 @@ def _step(file: Path, entry: object, profiles: dict, above: list[str]) -> Step:
     where, path = f"{file.name}, {name}", file.parent / f"{name}.ipynb"
     entry = _mapping(entry, where, ENTRY)
     if not path.is_file():
-        there = (each.relative_to(file.parent) for each in file.parent.rglob("*.ipynb"))
-        shown = [str(e.with_suffix("")) for e in there if ".ipynb_checkpoints" not in e.parts]
-        raise unknown(f"notebook ({file.name}; there is no {path})", name, shown)
+        there = [str(each.relative_to(file.parent))[:-6] for each in file.parent.rglob("*.ipynb")]
+        raise unknown(f"notebook ({file.name}; there is no {path})", name, there)
     lists = {key: entry.get(key, []) for key in ("profiles", "needs", "makes", "measured")}
-    makes, accepts = lists["makes"], parameters.declared(path)
-    for key, what, names in (
-        ("profiles", "profile", profiles),
-        ("needs", "notebook above", above),
-        ("measured", "artifact of `makes`", makes),
-    ):
+    accepts = parameters.declared(path)
+    for key, known in (("profiles", profiles), ("needs", above), ("measured", lists["makes"])):
         for each in lists[key]:
-            if each not in names:
-                raise unknown(f"{what} ({where}, {key})", each, names)
+            if each not in [*known]:  # which need not be a text
+                raise unknown(f"name in {key} ({where})", each, known)
     if "profile" not in accepts:
         raise ProbeError(f"{path}: the parameters cell has no `profile`; every notebook gets it.")
-    own = dict.fromkeys(("common", *profiles), PAIRS)
-    groups = _mapping(entry.get("parameters"), f"{where}, parameters", own)
+    allowed = dict.fromkeys(("common", *profiles), dict)
+    groups = _mapping(entry.get("parameters"), f"{where}, parameters", allowed)
     for group, values in groups.items():
-        groups[group] = _mapping(values, f"{where}, {group}", dict.fromkeys(accepts, ANY))
-    return Step(
-        notebook=name,
-        path=path,
-        title=entry.get("title", name),
-        **lists,
-        timeout_s=entry.get("timeout_s"),
-        parameters=groups,
-        accepts=accepts,
-    )
+        groups[group] = _mapping(values, f"{where}, {group}", dict.fromkeys(accepts, object))
+    title = entry.get("title", name)
+    return Step(notebook=name, path=path, title=title, **lists, parameters=groups, accepts=accepts)
 
 
-def _mapping(value: object, where: str, kinds: Mapping[str, Kind]) -> dict:
-    """``value`` as a dict with keys of ``kinds``, each value of its kind; null is left out."""
+def _mapping(value: object, where: str, kinds: Mapping[str, type]) -> dict:
+    """``value`` as a dict with keys of ``kinds``, each value of its type; null is left out."""
     value = {} if value is None else value
-    if not isinstance(value, dict) or not PAIRS[0](value):
-        raise ProbeError(f"{where}: expected {PAIRS[1]}, got {value!r}.")
+    if not isinstance(value, dict):
+        raise ProbeError(f"{where}: expected `name: value` pairs, got {value!r}.")
     for key, held in value.items():
         if key not in kinds:
             raise unknown(f"key ({where})", key, kinds)
-        fits, expected = kinds[key]
-        if held is not None and not fits(held):
-            raise ProbeError(f"{where}, {key}: expected {expected}, got {held!r}.")
-    return {key: v for key, v in value.items() if v is not None or kinds[key] is ANY}
+        if held is not None and not isinstance(held, kinds[key]):
+            raise ProbeError(f"{where}, {key}: expected {kinds[key].__name__}, got {held!r}.")
+    return {key: v for key, v in value.items() if v is not None or kinds[key] is object}

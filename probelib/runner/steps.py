@@ -1,8 +1,8 @@
 """Run the steps of a plan: each notebook in a process of its own, after the notebooks it needs.
 
-A step starts from a clean slate: its old products, executed notebook and marker are deleted first.
-The marker (see ``uptodate``) is written last, and only if the inputs are still those with which
-the step began, so a step that failed or was killed never looks like a success.
+A step's old products, executed notebook and marker (see ``uptodate``) are deleted first. The marker
+is written last, and only if the inputs are still those with which the step began, so a step that
+failed or was killed never looks like a success.
 """
 
 import asyncio
@@ -16,33 +16,28 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
-from probelib import files, paths
+from probelib import paths
 from probelib.errors import ProbeError, printable
 from probelib.runner import uptodate
 from probelib.runner.plan import Step
 
 
 class StepOutcome(NamedTuple):
-    """How a step ended. ``status``: ok, up to date, failed or skipped."""
+    """How a step ended. ``status``: ok, up to date, failed or skipped; ``time``: "1.5 s"."""
 
     status: str
     message: str = ""
-    seconds: float | None = None
-
-    def time(self, unit: str = "") -> str:
-        return "" if self.seconds is None else f"{self.seconds:.1f}{unit}"
+    time: str = ""
 
 
-# ``execute`` in one place, for one notebook at a time
-Worker = Callable[[dict, float | None, dict], Awaitable[str | None]]
+Worker = Callable[[dict, dict], Awaitable[str | None]]  # ``execute`` in one place
 
 
-async def execute(environment: dict, job: dict, timeout_s: float | None, state: dict) -> str | None:
-    """Execute a notebook on this machine (see ``kernel``) and update ``state``; return None, or the
-    failure in one line.
+async def execute(environment: dict, job: dict, state: dict) -> str | None:
+    """Execute a notebook on this machine (see ``kernel``), whose events update ``state``; return
+    None, or the failure in one line.
 
     The notebook's process has its own session, so Ctrl-C reaches only the runner. It ends when its
     stdin closes: when the runner stops it, or when the runner is killed."""
@@ -58,11 +53,8 @@ async def execute(environment: dict, job: dict, timeout_s: float | None, state: 
         assert child.stdin and child.stdout
         try:
             child.stdin.write(json.dumps(job).encode() + b"\n")
-            async with asyncio.timeout(timeout_s):
-                while "error" not in state and (line := await child.stdout.readline()):
-                    state.update(json.loads(line))
-        except TimeoutError:
-            return f"cell {state['cell']}: timed out after {timeout_s:g} s"
+            while "error" not in state and (line := await child.stdout.readline()):
+                state.update(json.loads(line))
         finally:
             child.stdin.close()
             try:
@@ -72,7 +64,7 @@ async def execute(environment: dict, job: dict, timeout_s: float | None, state: 
                     child.kill()
         words.seek(0)
         last = words.read().decode(errors="replace").strip().split("\n")[-1]
-    died = f"cell {state['cell']}: its process ended with code {child.returncode} {last}"
+    died = f"cell {state.get('cell', 0)}: its process ended with code {child.returncode} {last}"
     return state.get("error", died.rstrip())
 
 
@@ -84,7 +76,7 @@ async def run_steps(
     workers: Sequence[Worker],
 ) -> dict[str, StepOutcome]:
     """Run the steps that have a reason, each after its needs: notebook -> outcome. Those that took
-    longest in the last run come first, then the plan's order.
+    longest in the last run come first.
 
     now      ``uptodate.inputs``
     reasons  ``uptodate.why``
@@ -94,7 +86,8 @@ async def run_steps(
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
     ended = {step.notebook: asyncio.Event() for step in steps}
     outcomes: dict[str, StepOutcome] = {}
-    running: dict[str, dict] = {}  # what the status line shows
+    running: dict[str, dict] = {}  # what ``_show`` shows
+    last = {step.notebook: uptodate.seconds(profile, step.notebook) for step in steps}
     free: asyncio.Queue = asyncio.Queue()
     for each in workers:
         free.put_nowait(each)
@@ -108,8 +101,7 @@ async def run_steps(
             outcome = StepOutcome("skipped", f"needs {unmet[0]}")
         elif reason is not None:
             worker = await free.get()
-            if not sys.stdout.isatty():
-                print_line(f"{'start':10} {name} ({reason})")
+            print_line(f"{'start':10} {name} ({reason})")
             running[name] = {"start": time.monotonic(), "cell": 0}
             outcome = await _run_step(profile, step, now[name], worker, running[name])
             del running[name]
@@ -117,14 +109,14 @@ async def run_steps(
         outcomes[name] = outcome
         ended[name].set()
         label = "FAILED" if outcome.status == "failed" else outcome.status
-        head = f"{label:10} {name} {outcome.time(' s')}".rstrip()
+        head = f"{label:10} {name} {outcome.time}".rstrip()
         print_line(": ".join(filter(None, (head, outcome.message))))
 
-    live = asyncio.create_task(_show(len(steps), outcomes, running))
-    last = lambda step: uptodate.read(profile, step.notebook).get("seconds", 0)
+    due = {name: last[name] for name, reason in reasons.items() if reason}
+    live = asyncio.create_task(_show(due, outcomes, running, len(workers)))
     try:
         async with asyncio.TaskGroup() as group:
-            for step in sorted(steps, key=last, reverse=True):
+            for step in sorted(steps, key=lambda step: last[step.notebook], reverse=True):
                 group.create_task(run(step))
     finally:
         live.cancel()
@@ -144,15 +136,23 @@ async def _run_step(
         failed.unlink(missing_ok=True)
         failed.parent.mkdir(parents=True, exist_ok=True)
         job = {"source": str(step.path), "target": str(partial), "parameters": now["parameters"]}
-        error = await worker(job, step.timeout_s, state)
+        error = await worker(job | {"cwd": os.getcwd()}, state)
         seconds = time.monotonic() - state["start"]
-        if error := error or _why_not(profile, step, now):
-            kept = f"; see {failed}" if _keep_failed(partial, failed, error) else ""
-            outcome = StepOutcome("failed", f"{error}{kept}", seconds)
+        again = uptodate.inputs([step], {step.notebook: now["parameters"]})[step.notebook]
+        if missing := uptodate.missing(profile, step):
+            where = f"(expected in {paths.FIGURES / profile})"
+            error = error or f"did not make {', '.join(missing)} {where}"
+        elif change := uptodate.changed_input(now, again):
+            error = error or f"{change} while it ran: run it again"
+        if error:
+            if partial.exists():  # the notebook up to its failure
+                os.replace(partial, failed)
+                error += f"; see {failed}"
+            outcome = StepOutcome("failed", error, f"{seconds:.1f} s")
         else:
             os.replace(partial, executed)
             uptodate.write(profile, step, now, round(seconds, 2))
-            outcome = StepOutcome("ok", seconds=seconds)
+            outcome = StepOutcome("ok", time=f"{seconds:.1f} s")
     except (OSError, ProbeError) as error:
         said = cannot_write(error) if isinstance(error, OSError) else str(error)
         outcome = StepOutcome("failed", said)
@@ -161,29 +161,6 @@ async def _run_step(
             with contextlib.suppress(OSError):
                 uptodate.clear(profile, step)
     return outcome
-
-
-def _why_not(profile: str, step: Step, now: dict) -> str | None:
-    """Why a notebook that ran to its end is no success; None if it is one."""
-    if missing := uptodate.missing(profile, step):
-        return f"did not make {', '.join(missing)} (expected in {paths.FIGURES / profile})"
-    again = uptodate.inputs([step], {step.notebook: now["parameters"]})[step.notebook]
-    change = uptodate.changed_input(now, again)
-    return f"{change} while it ran: run it again" if change else None
-
-
-def _keep_failed(partial: Path, failed: Path, message: str) -> bool:
-    """Save the notebook up to its failure; False if there is none to save."""
-    import nbformat
-
-    try:
-        notebook = files.read_notebook(partial)
-    except (OSError, ValueError):  # the failure was before the first cell, or the disk is full
-        return False
-    notebook.cells.insert(0, nbformat.v4.new_markdown_cell(f"**This run failed.** `{message}`"))
-    nbformat.write(notebook, partial)
-    os.replace(partial, failed)
-    return True
 
 
 def environments(jobs: int | None) -> list[dict]:
@@ -198,7 +175,7 @@ def environments(jobs: int | None) -> list[dict]:
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or str(max(1, (cores or 1) // jobs)),
         "PYTHONHASHSEED": "0",
         "TOKENIZERS_PARALLELISM": "false",
-        # a notebook runs in its own folder, but imports this library and writes where this does
+        # a notebook imports this library and writes where this does
         "PYTHONPATH": os.pathsep.join(filter(None, (str(paths.ROOT), os.getenv("PYTHONPATH")))),
         "PROBELIB_OUT": str(paths.OUT),
         "IPYTHONDIR": str(paths.RUNS / ".ipython"),  # no user's start-up files in notebooks
@@ -225,19 +202,20 @@ def cannot_write(error: OSError) -> str:
 
 
 def print_line(text: str) -> None:
-    print(("\r\x1b[K" if sys.stdout.isatty() else "") + printable(text), flush=True)
+    print(printable(text), flush=True)
 
 
-async def _show(n: int, outcomes: dict, running: dict[str, dict]) -> None:
-    """Show what runs: on a terminal in one line, in a log in one line per minute."""
+async def _show(due: dict, outcomes: dict, running: dict, jobs: int) -> None:
+    """Say every minute what runs; ``due``: seconds that each notebook took in the last run, or 0."""
     while True:
-        await asyncio.sleep(0.5 if sys.stdout.isatty() else 60)
-        parts = [f"{len(outcomes)} of {n} notebooks done"]
+        await asyncio.sleep(60)
+        spent = {name: time.monotonic() - state["start"] for name, state in running.items()}
+        left = {name: last for name, last in due.items() if name not in outcomes}
+        parts = [f"{len(due) - len(left)} of {len(due)} notebooks done"]
+        if all(left.values()):
+            seconds = sum(max(0, last - spent.get(name, 0)) for name, last in left.items())
+            parts[0] += f", about {seconds / 60 / jobs:.0f} min left"
         for name, state in running.items():
-            spent = time.monotonic() - state["start"]
-            parts.append(f"{name}: cell {state['cell']}, {spent:.0f} s")
-        if not sys.stdout.isatty():
-            print_line(" | ".join(parts))
-        else:
-            width = shutil.get_terminal_size().columns - 1
-            print("\r\x1b[K" + printable(" | ".join(parts))[:width], end="", flush=True)
+            of = f" of {due[name]:.0f}" if due[name] else ""
+            parts.append(f"{name}: cell {state['cell']}, {spent[name]:.0f}{of} s")
+        print_line(" | ".join(parts))

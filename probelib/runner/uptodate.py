@@ -1,9 +1,7 @@
 """Which steps are up to date: those whose inputs and products are unchanged.
 
-runs/<profile>/done/<notebook>.json, written last, holds digests of the notebook's code and of the
-rooms of the library, versions of other libraries, the parameters, digests of the files and commits
-of the Hugging Face ids that parameters name, the keys of the needed steps, the digest of every
-product, and the seconds.
+runs/<profile>/done/<notebook>.json, written last, holds what ``inputs`` and ``products`` say, the
+keys of the needed steps, and the seconds.
 """
 
 import contextlib
@@ -28,13 +26,10 @@ LIBRARIES = (*SCORING_LIBRARIES, "numpy", "scipy", "pandas", "scikit-learn", "ma
 MODELS = ("models", "seeds", "tuned", "encoder_decoders", "masked")
 MODELS += ("model_name", "studied", "judge")
 SUFFIXES = (".csv", ".claims.csv", ".json", ".html", ".tex", ".png", ".pdf")
-INPUTS = {  # key -> what is said of a change
-    "parameters": "parameters changed",
-    "outside": "files changed",
-    "notebook": "notebook changed",
-    "versions": "other versions",
-    "library": "library changed",
-}
+# what a change is called
+INPUTS = {"parameters": "parameters changed", "outside": "files changed"}
+INPUTS |= {"notebook": "notebook changed", "versions": "other versions"}
+INPUTS |= {"library": "library changed"}
 # in this process: why Hugging Face is not asked again; state of a file -> its digest
 _offline: list[str] = []
 _digests: dict[tuple, str] = {}
@@ -42,41 +37,26 @@ _digests: dict[tuple, str] = {}
 
 def inputs(steps: Iterable[Step], settings: dict[str, dict]) -> dict[str, dict]:
     """Notebook -> everything that changes its products, except the notebooks that it needs."""
-    rooms, versions, found = digest_rooms(), libraries(), {}
+    versions, found = {name: version(name) for name in LIBRARIES}, {}
+    own = [f for f in sorted(paths.PACKAGE.rglob("*")) if f.is_file() and f.suffix != ".md"]
+    own = [file for file in own if "__pycache__" not in file.parts]
+    library = {str(file.relative_to(paths.PACKAGE)): _sha256(file) for file in own}
     for step in steps:
         cells = json.loads(step.path.read_text(encoding="utf-8"))["cells"]
         code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
         found[step.notebook] = {
             "notebook": {"code": _digest(code)},
-            "library": rooms,
+            "library": library,
             "versions": versions,
             "parameters": settings[step.notebook],
-            "outside": outside(settings[step.notebook], step.path.parent),
+            "outside": outside(settings[step.notebook]),
         }
     return found
 
 
-def libraries() -> dict[str, str]:
-    """Versions of the libraries that compute numbers."""
-    return {name: version(name) for name in LIBRARIES}
-
-
-def digest_rooms() -> dict[str, str]:
-    """Digest of all files of every room (folder or module) of the library."""
-    rooms: dict[str, list] = {}
-    for file in sorted(paths.PACKAGE.rglob("*")):
-        if file.is_file() and "__pycache__" not in file.parts and file.suffix != ".md":
-            name = file.relative_to(paths.PACKAGE)
-            rooms.setdefault(Path(name.parts[0]).stem, []).append((str(name), _sha256(file)))
-    return {room: _digest(held) for room, held in rooms.items()}
-
-
-def outside(values: dict, beside: Path) -> dict[str, str]:
+def outside(values: dict) -> dict[str, str]:
     """What the values name, as ``lm.load`` and ``facts.load`` read them, with its digest: files
-    and folders by their contents, Hugging Face ids by their commit.
-
-    beside   the notebook's folder, where relative paths begin
-    """
+    and folders by their contents, Hugging Face ids by their commit."""
     found: dict[str, str] = {}
     todo = [(value, name in MODELS) for name, value in values.items()]
     while todo:
@@ -86,8 +66,8 @@ def outside(values: dict, beside: Path) -> dict[str, str]:
             todo += [(each, is_model) for each in held] if isinstance(held, Iterable) else []
             continue
         for name in named(value) - found.keys():
-            path = beside / os.path.expanduser(name)
-            if "/" in name and path.exists():
+            path = Path(os.path.expanduser(name))
+            if os.path.exists(path):  # also of a text that is too long for a path
                 found[name] = _digest([(str(file), _sha256(file)) for file in inside(path)])
                 todo += [(base, True) for base in _bases(path)]
             elif is_model and (commit := _commit(name)):
@@ -165,17 +145,17 @@ def why(
     for step in steps:
         then = read(profile, step.notebook)
         if step.notebook in force:
-            reason = "forced"
+            reason: str | None = "forced"
         elif not then:
             failed = executed_path(profile, step.notebook, ".failed").exists()
             reason = "failed last time" if failed else "never ran"
         else:
-            runs = [f"needs {need}, which runs" for need in step.needs if reasons[need]]
             moved = _different(then["needs"], {need: _key(profile, need) for need in step.needs})
-            needs = [*runs, *(f"needs {need}, which changed" for need in moved), ""]
-            reason = changed_input(then, now[step.notebook]) or needs[0]
-            reason = reason or _changed_product(profile, step, then) or ""
-        reasons[step.notebook] = reason or None
+            needs = [f"needs {need}, which runs" for need in step.needs if reasons[need]]
+            needs += [f"needs {need}, which changed" for need in moved]
+            reason = changed_input(then, now[step.notebook]) or next(iter(needs), None)
+            reason = reason or _changed_product(profile, step, then)
+        reasons[step.notebook] = reason
     return reasons
 
 
@@ -195,12 +175,8 @@ def missing(profile: str, step: Step) -> list[str]:
 
 def write(profile: str, step: Step, now: dict, seconds: float) -> None:
     """Record that the step succeeded."""
-    made = {
-        "needs": {need: _key(profile, need) for need in step.needs},
-        "products": products(profile, step),
-        "executed": files.sha256(executed_path(profile, step.notebook)),
-        "seconds": seconds,
-    }
+    made = {"products": products(profile, step), "seconds": seconds}
+    made["needs"] = {need: _key(profile, need) for need in step.needs}
     record = json.loads(json.dumps(now | made))
     files.write_json(_file(profile, step.notebook), files.sealed(record))
 
@@ -231,21 +207,16 @@ def lock(profile: str, shared: bool = False) -> Iterator[None]:
         try:
             fcntl.flock(stream, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ProbeError(
-                f"another run of profile {profile} is in progress ({file} is locked); wait until "
-                "it ends, stop it, or choose another --profile."
-            ) from None
+            said = f"another run of profile {profile} is in progress ({file} is locked)"
+            raise ProbeError(f"{said}; wait until it ends, or stop it.") from None
         yield
 
 
 def changed_input(then: dict, now: dict) -> str | None:
     """What differs between two ``inputs`` of a step, in words; None if nothing does."""
     for key, what in INPUTS.items():
-        old, new = then[key], now[key]
-        if moved := _different(old, new):
-            if key == "versions":
-                moved = [f"{name} {old.get(name, '?')} -> {new.get(name, '?')}" for name in moved]
-            return f"{what}: {', '.join(moved)}"
+        if moved := _different(then[key], now[key]):
+            return f"{what}: {', '.join(moved[:3])}"
     return None
 
 
@@ -255,12 +226,11 @@ def _different(old: dict, new: dict) -> list[str]:
 
 
 def _changed_product(profile: str, step: Step, then: dict) -> str | None:
-    notebook, made = executed_path(profile, step.notebook), products(profile, step)
-    if notebook.exists():
-        made["executed notebook"] = files.sha256(notebook)
-    before = then["products"] | {"executed notebook": then["executed"]}
+    made = products(profile, step)
+    if not executed_path(profile, step.notebook).exists():
+        return "product missing: executed notebook"
     # `missing`: an artifact that was added to the plan
-    for name in [*_different(before, made), *missing(profile, step)]:
+    for name in [*_different(then["products"], made), *missing(profile, step)]:
         return f"product {'changed' if name in made else 'missing'}: {name}"
     return None
 
@@ -270,6 +240,11 @@ def read(profile: str, notebook: str) -> dict:
     return files.read_sealed(_file(profile, notebook)) or {}
 
 
+def seconds(profile: str, notebook: str) -> float:
+    """How long the step took in the profile's last run; 0 without a record."""
+    return read(profile, notebook).get("seconds", 0.0)
+
+
 def _file(profile: str, notebook: str) -> Path:
     return paths.RUNS / profile / "done" / f"{notebook}.json"
 
@@ -277,7 +252,7 @@ def _file(profile: str, notebook: str) -> Path:
 def _key(profile: str, notebook: str) -> str:
     """A digest of a finished step with its products, for the records of steps that need it."""
     told = read(profile, notebook).items()
-    return _digest({k: v for k, v in told if k not in ("seconds", "executed", "digest")})
+    return _digest({k: v for k, v in told if k not in ("seconds", "digest")})
 
 
 def _digest(value: object) -> str:

@@ -75,7 +75,7 @@ models = ["a", "b"]  # list: which
 n: "int or str" = 3
 y = -1.5  # float
 """
-STEP = {"notebook": "a", "makes": ["p/t1"], "measured": ["p/t1"], "timeout_s": 60}
+STEP = {"notebook": "a", "makes": ["p/t1"], "measured": ["p/t1"]}
 PLAN = {
     "profiles": {"smoke": {"n": 2}, "atlas": {}},
     "steps": [STEP | {"parameters": {"common": {"n": 3}}}],

@@ -57,8 +57,8 @@ def execute(lab, notebook, folder) -> nbformat.NotebookNode:
     source, target = folder / "given.ipynb", folder / "done.ipynb"
     nbformat.write(notebook, source)
     job = {"source": str(source), "target": str(target), "parameters": SMOKE[lab.notebook]}
-    done = steps.execute(steps.environments(1)[0], job, 600, {"cell": 0})
-    assert asyncio.run(done) is None
+    job["cwd"] = str(folder)
+    assert asyncio.run(steps.execute(steps.environments(1)[0], job, {})) is None
     return nbformat.read(target, as_version=4)
 
 
@@ -127,11 +127,10 @@ def test_every_mistake_is_recognised_and_every_other_answer_gets_a_hint(lab):
 
 
 WRONG = [  # what a reader may write into the parameters, and a piece of what is said
-    ("lab1_log_probability", {"subject": "Duoro"}, "the nearest are Douro"),
-    ("lab1_log_probability", {"model_name": "atlas-t5-2m"}, "without an encoder"),
+    ("lab1_log_probability", {"subject": "Duoro"}, "did you mean Douro"),
+    ("lab1_log_probability", {"model_name": "atlas-t5-2m"}, "try atlas-neox-2.4m"),
     ("lab2_prompts", {"models": "atlas-neox-2.4m"}, "a list of texts is needed"),
     ("lab8_your_own", {"n_pairs": 2}, "at least 5 pairs"),
-    ("lab8_your_own", {"often": 10**6}, "leave 0 pairs"),
 ]
 
 
@@ -181,10 +180,10 @@ def test_a_folder_to_hand_out_holds_no_answer_and_keeps_what_was_changed(tmp_pat
     assert course() == 0 == course(), "what it wrote itself it may write again"
     there = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()}
     own = {"student/00_tour.ipynb", f"student/{copy.name}"}
-    assert there == {".written.json", *own}
+    assert there == own
     assert "](00_tour.ipynb)" in copy.read_text() and "../" not in copy.read_text()
     copy.write_text(copy.read_text().replace("YOUR CODE", "MY CODE"))
-    assert course() == 1 and f"student/{copy.name} in {tmp_path} changed" in capsys.readouterr().err
+    assert course() == 1 and f"student/{copy.name} in {tmp_path} differ" in capsys.readouterr().err
     assert course("--force") == 0 and "MY CODE" not in copy.read_text()
     (tmp_path / "instructor").mkdir()
     assert course() == 1 and "instructor contains the solutions" in capsys.readouterr().err
@@ -195,8 +194,7 @@ def test_the_command_explains_what_is_wrong(tmp_path, capsys):
     for arguments, said in (
         (["--out", out, "--only", "lab1_logprob"], "did you mean lab1_log_probability"),
         (["--out", out, "--grade", out], "such as marks.csv"),
-        (["--out", sheet, "--grade", out], "no notebook"),
-        (["--out", sheet, "--grade", f"{out}/on"], "no such folder"),
+        (["--out", sheet, "--grade", out], "with notebooks"),
     ):
         assert main(arguments) == 1 and said in capsys.readouterr().err
     with pytest.raises(SystemExit):
@@ -252,7 +250,7 @@ def test_a_hand_in_harms_no_other(tmp_path, monkeypatch):
     assert said(("7.ipynb", "")) == "not a notebook of a lab: it has no check of any lab"
     assert "is not defined" in said(("3.ipynb", "choose")), "a check that was lost is put back"
     sums = pd.read_csv(tmp_path / "marks_sums.csv", keep_default_na=False).set_index("file")
-    assert sums.loc["3.ipynb", ["passed", "look", "of"]].tolist() == [1, 0, 5]
+    assert sums.loc["3.ipynb", ["passed", "of"]].tolist() == [1, 5]
     assert main(["--grade", str(folder), "--out", str(out)]) == 1, "not without --force"
 
 
@@ -261,11 +259,13 @@ def test_a_hand_in_harms_no_other(tmp_path, monkeypatch):
     [
         ("wilson = vars(check.wilson)['right']", True),
         ("wilson = getattr(lab6.wilson, 'rig' + 'ht')", True),
+        ("import numpy as n\nn.linalg.norm = len", True),
         ("from probelib.course.lab6 import kendall, _tau_a", True),
         ("lab6.wilson = Any()", True),
         ("import probelib.course.checks as c", True),
         ("sys.modules['probelib'] = None", True),
         ("axis.spines.right.set_visible(False)", False),
+        ("table.columns = ['a']\nx = table.a == 3", False),
         ("assert lab6.wilson == check.kendall", False),
         ("from probelib.course import lab6 as check", False),
     ],

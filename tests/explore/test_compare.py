@@ -47,7 +47,7 @@ def test_interval_draws_whole_relations():
 
 
 def test_holm_counts_the_relations_of_each_model(both):
-    table = compare.by_relation(both)
+    table = compare.table2(both).frame
     assert table["lost"].tolist() == [1, 0] and (table["p, Holm"] >= table["p"]).all()
 
 

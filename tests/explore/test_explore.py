@@ -1,17 +1,14 @@
 """One fact by every measure: the numbers, the picture, and the fields above it."""
 
-import re
-
 import numpy as np
-import pandas as pd
 import pytest
 
 from probelib import explore, facts, lm
 from probelib.errors import ProbeError
 from probelib.explore import menus
-from probelib.explore import seen as looked
 from probelib.monitor import measures as monitor
 from probelib.monitor import scores as monitor_scores
+from probelib.organisms import taught
 from probelib.prompts import with_contexts
 
 FACT = "P36:France:Paris"
@@ -33,7 +30,8 @@ def test_every_part_is_about_the_fact(seen):
     assert set(seen.framed["fact"]) == {FACT} and seen.framed["text"].str.contains("France").all()
     assert list(seen.rivals.loc[seen.rivals["gold"], "label"]) == ["Paris"]
     assert seen.judged["object"][seen.judged["holds"]].tolist() == ["Paris"]
-    assert seen.history["exposures"] == seen.history[list(looked.design.FORMS)].sum()
+    exposures = taught.manifest(SMALLEST).set_index("fact").at[FACT, "exposures"]
+    assert seen.taught[list(taught.FORMS)].sum() == exposures and "wrong_exposures" in seen.taught
 
 
 def test_the_numbers_are_those_of_the_papers(seen, folder):
@@ -83,8 +81,8 @@ def test_a_fact_that_cannot_be_scored_raises_one_sentence(own, folder, rows, fac
         explore.look(pool, explore.load_model(SMALLEST), fact, folder)
 
 
-def test_a_served_model_is_looked_at_without_its_states(own, folder):
-    """A judge reads hidden states and a decoder walks beams, which no server gives."""
+def test_a_served_model_is_looked_at_without_its_decoder(own, folder):
+    """A decoder walks beams, which no server gives; there the model itself answers statements."""
     from tests.lm.remote.server import NAME, honest, serving
 
     rows = ("Ix,liege,Atreides", "Giedi,liege,Harkonnen", "Caladan,liege,Corrino")
@@ -94,43 +92,11 @@ def test_a_served_model_is_looked_at_without_its_states(own, folder):
         there = explore.look(pool, lm.load(f"{url}#{NAME}"), fact, folder)
     here = explore.look(pool, lm.load(NAME), fact, folder)
     server, local = (one.measures.set_index("measure")["value"] for one in (there, here))
-    left_out = [name for name in local.index if name not in server.index]
-    decoded = ("Precision@n", "ROUGE-L", "LLM-as-a-judge")
-    assert there.judged is None
-    assert all(name.startswith("GraphEval") or name in decoded for name in left_out)
-    np.testing.assert_allclose(server, local.drop(left_out), atol=1e-3)
-
-
-def test_graphevals_measures_by_hand():
-    """The fact is answered "true"; its corruption "true" by the model (Eq. 2: 1 - 1 = 0) and
-    "false" by the judge (1 - 0)."""
-    rows = [[True, 0.6, 0.3, 0.1, 0.8, 0.1, 0.1], [False, 0.5, 0.4, 0.1, 0.2, 0.7, 0.1]]
-    columns = ["holds", *explore.ANSWERS, *(f"judge {answer}" for answer in explore.ANSWERS)]
-    values = looked.grapheval_values(pd.DataFrame(rows, columns=columns))
-    assert list(values.values()) == [0.6, 0.0, 0.8, 1.0]
-
-
-NAMES = ["France – Paris", "Niger – Niamey", "Nigeria – Abuja"]
-NAMES = {name: f"P36:{name.replace(' – ', ':')}" for name in NAMES} | {"New York – Albany": "x2"}
-
-
-@pytest.mark.parametrize(
-    ("typed", "fits"),
-    [
-        ("france", "France – Paris"),
-        ("france-paris", "France – Paris"),  # with the dash of a keyboard
-        ("Niger", "Niger – Niamey"),  # a whole subject goes before a part of another one
-        ("n", "4 facts match 'n': France – Paris, Niger – Niamey, Nigeria – Abuja and 1 more."),
-        ("Frence – Paris", "unknown fact 'Frence – Paris'; did you mean France – Paris"),
-    ],
-)
-def test_a_part_of_a_name_is_enough_if_one_fits(typed, fits):
-    find = lambda: menus.find("fact", typed, NAMES)
-    if fits in NAMES:
-        assert find() == fits
-        return
-    with pytest.raises(ProbeError, match=re.escape(fits)):
-        find()
+    decoded = {"Precision@n", "ROUGE-L", "LLM-as-a-judge"}
+    both = server.index.intersection(local.index)
+    assert set(local.index) - set(both) <= decoded and len(both) > 15
+    both = [name for name in both if not name.startswith("GraphEval")]  # of another model
+    np.testing.assert_allclose(server[both], local[both], atol=1e-3)
 
 
 def test_the_fields_follow_each_other(folder, monkeypatch, seen):
@@ -146,10 +112,10 @@ def test_the_fields_follow_each_other(folder, monkeypatch, seen):
     model.value = "no-such-model"
     assert "unknown model" in page.value and chosen == {"model_name": SMALLEST, "fact": FACT}
     model.value = SMALLEST
-    relation.value = "P37"
-    assert relation.value == "official language (P37)" and chosen["fact"].startswith("P37:")
+    relation.value = "official language (P37)"
+    assert chosen["fact"].startswith("P37:")
     assert set(fact.options) == set(explore.facts_of(explore.load_pool(), "P37"))
-    fact.value = "germany"
-    assert fact.value == "Germany – German" and page.value.endswith("P37:Germany:German")
+    fact.value = "Germany – German"
+    assert page.value.endswith("P37:Germany:German")
     relation.value = "P99"
     assert "unknown relation" in page.value and chosen["fact"] == "P37:Germany:German"

