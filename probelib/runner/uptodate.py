@@ -24,15 +24,8 @@ from probelib.runner.plan import Step
 LIBRARIES = (*SCORING_LIBRARIES, "numpy", "scipy", "pandas", "scikit-learn", "matplotlib")
 # parameters whose values are names for ``lm.load``
 MODELS = (
-    "models",
-    "seeds",
-    "tuned",
-    "encoder_decoders",
-    "masked",
-    "model_name",
-    "studied",
-    "judge",
-)
+    "models", "seeds", "tuned", "encoder_decoders", "masked", "model_name", "studied", "judge",
+)  # fmt: skip
 SUFFIXES = (".csv", ".claims.csv", ".json", ".html", ".tex", ".png", ".pdf")
 # what a change is called
 INPUTS = {"parameters": "parameters changed", "outside": "files changed"}
