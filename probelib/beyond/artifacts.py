@@ -107,8 +107,9 @@ def quality_against_cost(ranked: pd.DataFrame) -> Artifact:
     for paper, colour in PAPER_COLOURS.items():
         if paper in set(own["paper"]):
             axis.plot([], [], "o", color=colour, markersize=4, label=report.PAPERS[paper])
-    lowest = min(0.5, own["concordance low"].min(), own["yes or no"].min())
-    axis.set(ylim=(rows - 0.4, -0.6), xlim=(lowest - 0.02, 1.005), yticks=[])
+    ends = own[["concordance low", "concordance high", "yes or no"]]
+    ends = min(0.5, ends.min(axis=None)) - 0.02, min(1.005, ends.max(axis=None) + 0.02)
+    axis.set(ylim=(rows - 0.4, -0.6), xlim=ends, yticks=[])
     axis.set_xlabel("share of the pairs in the right order (shaded: up to the best control)")
     axis.set_title("tokens\nper fact", loc="right", fontsize=report.SMALL, fontweight="normal")
     figure.legend(loc="outside upper left", ncols=5, fontsize=report.SMALL, handletextpad=0.2)
