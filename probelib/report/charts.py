@@ -118,8 +118,8 @@ def bands(panels: dict[str, dict[str, pd.DataFrame]], xlabel: str, ylabel: str):
         for name, curve in curves.items():
             look = style_at(names.index(name))
             at = [i for i, x in enumerate(curve.index) if x in ticks]
-            more = {"markevery": at, "markersize": 3, "linewidth": 1.2, "clip_on": False}
-            drawn[name] = axis.plot(curve.index, curve["mean"], **look, **more)[0]
+            more = {"markevery": at, "markersize": 3, "linewidth": 1.2, "zorder": 3}
+            drawn[name] = axis.plot(curve.index, curve["mean"], clip_on=False, **look, **more)[0]
             area = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
             axis.fill_between(curve.index, curve["low"], curve["high"], **area)
         axis.set(xlabel=xlabel, ylim=(0, 1))
@@ -185,6 +185,7 @@ def dot_rows(panels: dict, row: str, series: str, label: str, level=np.nan, side
     height = 0.7 + 0.3 * down + sum(most) * max(0.16, 0.07 * len(names)) + legend
     options = {"sharex": True, "height_ratios": most, "width": COLUMN if side == 1 else TWO_COLUMNS}
     figure, axes = column(height, down, side, **options)
+    dots = {"linestyle": "", "markersize": 3, "elinewidth": 0.8, "clip_on": False, "zorder": 3}
     for axis, (title, numbers) in zip(axes.flat, panels.items(), strict=False):
         lines = list(dict.fromkeys(numbers[row]))
         for place, name in enumerate(names):
@@ -192,8 +193,7 @@ def dot_rows(panels: dict, row: str, series: str, label: str, level=np.nan, side
             own = own.set_index(row).reindex(lines)
             at = np.arange(len(lines)) + (place - (len(names) - 1) / 2) * 0.7 / len(names)
             bars = np.clip([own["value"] - own["low"], own["high"] - own["value"]], 0, None)
-            look = model_style(name) if models else style_at(place)
-            look |= {"linestyle": "none", "markersize": 3, "elinewidth": 0.8, "clip_on": False}
+            look = (model_style(name) if models else style_at(place)) | dots
             axis.errorbar(own["value"], at, xerr=bars, label=name.removeprefix("atlas-"), **look)
             if "mirror" in own:
                 axis.plot(own["mirror"], at, "|", color=look["color"], markersize=6, clip_on=False)

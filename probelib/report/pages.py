@@ -187,7 +187,7 @@ def page_path(profile: str, notebook: str) -> Path:
 
 
 def artifact_markdown(profile: str, artifact: str, folder: Path, picture: bool = True) -> str:
-    """A table or figure (its ``picture``?) with all that is said of it, for a page in ``folder``."""
+    """A table or figure and all that is said of it; links are from ``folder``."""
     stem = paths.FIGURES / profile / artifact
     record = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
     if record["kind"] == "figure":
@@ -293,7 +293,7 @@ def contact_sheet(profile: str, columns: int = 6) -> Path | None:
     sheet = Image.new("RGB", (columns * wide, -(-len(found) // columns) * high), "white")
     for place, path in enumerate(found):
         x, y = place % columns * wide + 10, place // columns * high
-        ImageDraw.Draw(sheet).text((x, y + 8), f"{path.parent.name}/{path.stem}", "black")
+        ImageDraw.Draw(sheet).text((x, y + 6), str(path.relative_to(folder)), "black", font_size=15)
         with Image.open(path) as picture:
             picture.thumbnail((wide - 20, high - 40), Image.Resampling.LANCZOS)
             sheet.paste(picture.convert("RGB"), (x, y + 28))

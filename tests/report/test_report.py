@@ -117,6 +117,17 @@ def test_a_page_shows_artifacts_claims_and_folded_code(section):
     assert "100%" not in page and pages.write_page("smoke", OTHER) is None
 
 
+def test_a_notebook_shows_what_its_page_shows(section, monkeypatch):
+    shown = []
+    monkeypatch.setattr("IPython.display.display", lambda data, **_: shown.append(data))
+    section.show(Artifact("p/table1", FRAME))
+    section.show(Artifact("p/figure1", FRAME, figure=plt.figure()))
+    table, picture, text = shown
+    assert "| a\\_b | 0.123 | 10 |" in table["text/markdown"] and "&lt;script>" in str(table)
+    assert picture["image/png"][:4] == b"\x89PNG" and "A figure." in text["text/markdown"]
+    assert "![" not in text["text/markdown"] and plt.get_fignums() == []
+
+
 def test_the_book_is_one_page_that_fetches_nothing(section):
     make(section)
     page = pages.book("smoke", [executed(section), OTHER], {"p/notebook": "ok"}).read_text()
