@@ -37,7 +37,7 @@ def load(
     """
     if hasattr(source, "forward"):
         return InMemory(source, tokenizer, name)
-    if quantize not in (None, *QUANTIZE):
+    if quantize is not None and quantize not in QUANTIZE:
         raise unknown("quantize", quantize, QUANTIZE)
     if dtype not in DTYPES:
         raise unknown("dtype", dtype, DTYPES)
