@@ -37,8 +37,8 @@ def load(
     """
     if hasattr(source, "forward"):
         return InMemory(source, tokenizer, name)
-    if quantize not in (None, *QUANTIZE):
-        raise unknown("quantize", str(quantize), QUANTIZE)
+    if quantize is not None and quantize not in QUANTIZE:
+        raise unknown("quantize", quantize, QUANTIZE)
     if dtype not in DTYPES:
         raise unknown("dtype", dtype, DTYPES)
     name, where = claim(str(source))

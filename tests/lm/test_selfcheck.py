@@ -37,6 +37,12 @@ def without_tree(hf_model, visible, query, key, right=families._mask):
 SABOTAGED = {"window": without_window, "tree": without_tree}
 
 
+@pytest.fixture(autouse=True)
+def only_the_tree(monkeypatch):
+    """One path less to check."""
+    monkeypatch.setattr(selfcheck, "PATHS", ("tree", "plain", "alone"))
+
+
 def small(family: str, dtype, scale: float):
     """A model in memory whose weights have the standard deviation ``scale``."""
     hf_model = tiny.build(CONFIGS[family]())
