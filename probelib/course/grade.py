@@ -4,13 +4,14 @@ A hand-in is code of an unknown author. All are read before the first runs; each
 and an empty folder of its own, which end with it; the marks are written after every one. Where
 Linux allows it (``unshare``), it sees neither the solved labs nor the other hand-ins nor other
 processes, and cannot write into the kit. The checks are the kit's own: one that was changed or
-removed is restored. But they run in one kernel with the answers: a pass of a notebook whose code
-touches the machinery is marked ``look``. A mark helps a teacher who reads the answers; it does not
-replace an examination.
+removed is restored. But they run in one kernel with the answers: a pass of a notebook that touches
+the machinery is marked ``look``. A mark helps a teacher who reads the answers; it does not replace
+an examination.
 """
 
 import asyncio
 import contextlib
+import inspect
 import json
 import os
 import re
@@ -22,6 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pandas as pd
 import psutil
 from nbclient import NotebookClient
@@ -43,9 +45,6 @@ TELLS = re.compile(  # code that reads an answer, changes a check, reaches for t
     r"(?<!spines)\.right\b|(?:[gs]etattr|vars)\([^)]*(?:right|check|lab\d)|\b(?:check|lab\d)\._"
     r"|course\.lab\d import[^\n]*\b_|\b(?:check|lab\d)\.\w+\s*=(?!=)|\bcourse\.(?:checks|grade)\b"
     r"|course import[^\n]*\bchecks\b|\bsys\.modules\b|\bget_ipython\b|\bast_transformers\b"
-    # another function in a library's place; columns of a table are no functions
-    r"|(?m:^[ \t]*\w+(?:\.\w+)*\.(?!columns|index|name)\w+[ \t]*=(?!=))|setattr\(|__dict__"
-    r"|(?<!\.)\b(?:exec|eval)\("
     r"|\b(?:_getframe|currentframe|f_back|__code__|builtins|importlib|ctypes|gc|inspect)\b"
     r"|notebooks/exercises|\bNOTEBOOKS\b"
 )
@@ -65,10 +64,14 @@ def marks(folder: Path, out: Path, force: bool = False) -> Path:
     ``<out>_sums.csv``: the number of exercises passed per notebook. ``force``: overwrite them.
     """
     found = [p for p in sorted(folder.rglob("*.ipynb")) if ".ipynb_checkpoints" not in p.parts]
-    if out.is_dir() or (out.exists() and not force):
-        raise ProbeError(f"--out {out} exists: name a file such as marks.csv, or give --force")
-    if not found:
-        raise ProbeError(f"--grade {folder}: a folder with notebooks (*.ipynb) is needed")
+    for wrong, said in (
+        (out.is_dir(), f"--out {out} is a folder; with --grade it is a file such as marks.csv"),
+        (out.exists() and not force, f"--out {out} exists: name another one, or give --force"),
+        (not folder.is_dir(), f"--grade {folder}: no such folder"),
+        (not found, f"{folder} holds no notebook (*.ipynb) to grade"),
+    ):
+        if wrong:
+            raise ProbeError(said)
     given = {path: read(path) for path in found}  # before any of them runs
     before, rows = apart(folder), []
     for path, (notebook, problem) in given.items():
@@ -82,8 +85,10 @@ def marks(folder: Path, out: Path, force: bool = False) -> Path:
                 problem = f"it could not be run: {type(error).__name__}: {_line(error)[:200]}"
         rows += [(name, *row) for row in ([("", "", "not yet", problem)] if problem else own)]
         table = pd.DataFrame(rows, columns=COLUMNS)
-        sums = table.groupby(["file", "lab"], sort=False)["mark"]
-        sums = sums.agg(passed=lambda own: own.eq("passed").sum(), of="size").reset_index()
+        of = table["lab"].ne("")
+        counted = {mark: table["mark"].eq(mark) & of for mark in ("passed", "look")}
+        sums = table.assign(**counted, of=of).groupby(["file", "lab"], sort=False)
+        sums = sums[["passed", "look", "of"]].sum().reset_index()
         files.write(out.with_name(f"{out.stem}_sums.csv"), sheets.to_csv(sums.map(printable)))
         files.write(out, sheets.to_csv(table.map(printable)))
     return out
@@ -119,11 +124,15 @@ def graded(notebook: NotebookNode, before: Sequence[str] = ()) -> list[tuple[str
     cells = prepared(notebook, lab, checks, smoke).cells
     ended, said = run_apart(notebook, before)
     at = {cell.source.strip(): i for i, cell in enumerate(cells) if cell.cell_type == "code"}
+    at = {exercise: at[source] for exercise, source in checks.items()}
+    text = lambda i: "".join(part[1] for part in said.get(str(i), []) if part[0] == "text")
     rows = []
-    for exercise, source in checks.items():
-        given, message = mark(said.get(str(at[source]), []), ended)
-        if given == "passed" and told:
-            given, message = "look", f"it passes, but the notebook has `{told.strip()}`"
+    for exercise, i in at.items():
+        given, message = mark(said.get(str(i), []), ended)
+        if given == "passed" and (told or not text(0) or text(i - 1) != text(0)):
+            given = "look"
+            what = f"has `{told}`" if told else "changes functions that checks are made of"
+            message = f"it passes, but the notebook {what}"
         rows.append((lab.notebook, exercise, given, message))
     return rows
 
@@ -148,21 +157,51 @@ def prepared(
     notebook: NotebookNode, lab: Step, checks: dict[str, str], parameters: dict
 ) -> NotebookNode:
     """The notebook itself with the grader's parameters after its own, with missing checks at the
-    end, and with the tag ``check`` at each, whose module is imported again before it, because its
-    name may have been reassigned."""
+    end, and with a fingerprint at the beginning and before each check, whose module is imported
+    again there, because its name may have been reassigned."""
     code, cells = nbformat.v4.new_code_cell, notebook.cells
     given = {cell.source.strip() for cell in cells if cell.cell_type == "code"}
     at = next((i for i, c in enumerate(cells, 1) if "parameters" in c.metadata["tags"]), 0)
     cells.insert(at, code("\n".join(f"{k} = {v!r}" for k, v in parameters.items())))
     cells += [code(source) for source in checks.values() if source not in given]
     module = lab.notebook.split("_")[0]
-    for cell in list(cells):
-        if cell.cell_type == "code" and cell.source.strip() in checks.values():
-            cell.metadata["tags"] = ["check"]
-            name = cell.source.strip().split(".")[0]
-            at = next(i for i, each in enumerate(cells) if each is cell)
-            cells.insert(at, code(f"from probelib.course import {module} as {name}"))
+    ours = f"{inspect.getsource(fingerprint)}\nprint(fingerprint({module!r}))\ndel fingerprint"
+    is_check = [c.cell_type == "code" and c.source.strip() in checks.values() for c in cells]
+    for at in reversed(np.flatnonzero(is_check)):
+        name = cells[at].source.strip().split(".")[0]
+        cells.insert(at, code(f"{ours}\nfrom probelib.course import {module} as {name}"))
+    cells.insert(0, code(ours))
     return notebook
+
+
+def fingerprint(lab: str) -> str:
+    """A digest of what the checks of a lab are made of: the same before and after a notebook's own
+    code, unless this exchanges a function. Its source runs in the notebook's kernel."""
+    import hashlib
+    import importlib
+    import sys
+
+    from IPython import get_ipython
+
+    names = ["builtins", "copy", "math", "numpy", "numpy.linalg", "pandas", "scipy.special"]
+    names += ["scipy.stats", "probelib.stats", "probelib.errors", "probelib.prompts"]
+    names += [f"probelib.{paper}.measures" for paper in ("monitor", "zplke", "distractors")]
+    names += ["probelib.grapheval", "probelib.course.checks", f"probelib.course.{lab}"]
+    owners = [importlib.import_module(name) for name in names]
+    checks, numpy, pandas = (sys.modules[n] for n in ("probelib.course.checks", "numpy", "pandas"))
+    owners += [checks.Check, checks.NotYet, pandas.DataFrame, pandas.Series, numpy.ndarray]
+    shell = get_ipython()
+    parts = [shell.custom_exceptions, len(shell.ast_transformers), id(type(shell).run_cell)]
+    parts += [len(shell.input_transformers_cleanup), len(shell.input_transformers_post)]
+    parts += [sorted(name for name in vars(shell) if name.startswith(("run_", "show")))]
+    for owner in owners:
+        for name, value in sorted(vars(owner).items()):
+            if callable(value) and name not in ("_", "input"):  # which IPython sets anew
+                ids = [id(value), *(id(getattr(value, a, 0)) for a in ("__code__", "__defaults__"))]
+                if isinstance(value, checks.Check):
+                    ids += [*map(id, vars(value).values()), len(value.cases), len(value.mistakes)]
+                parts.append((name, ids))
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 def apart(folder: Path) -> list[str]:
@@ -210,7 +249,7 @@ def run_apart(notebook: NotebookNode, before: Sequence[str]) -> tuple[str, dict[
 
 
 class Client(NotebookClient):
-    """Keeps the first ``CELL_BYTES`` of the output of each cell."""
+    """Keeps the first ``CELL_BYTES`` of the output of a check or fingerprint, nothing of others."""
 
     def output(self, outs, msg, display_id, cell_index):
         kept = self.said.setdefault(cell_index, [])
@@ -242,7 +281,8 @@ def main() -> None:
         ended = f"the notebook took more than {notebook_s} s"
     except (CellTimeoutError, DeadKernelError) as error:
         ended = f"the notebook ended before: {type(error).__name__}"
-    checks = {i for i, c in enumerate(client.nb.cells) if "check" in c.metadata.get("tags", [])}
+    checks = {i for i, c in enumerate(client.nb.cells) if "def fingerprint(" in c.source}
+    checks |= {i + 1 for i in checks}
     json.dump({"ended": ended, "said": {i: s for i, s in client.said.items() if i in checks}}, said)
     said.flush()
 

@@ -74,6 +74,7 @@ def book(profile: str, steps: list, status: dict[str, str]) -> Path:
             text = f"# {step.title}\n\nThis page failed ({type(error).__name__}: {error}). Again: "
             shown = _standalone(escape_markdown(f"{text}`{again}`"), folder)
         parts.append(f"<section id='{step.notebook}'>{shown}</section>")
+    contact_sheet(profile)
     if found := write_claims(profile, steps):
         parts.insert(0, _standalone(found.read_text(encoding="utf-8"), found.parent))
     front = "# What do language models know as fact?\n\n"

@@ -194,7 +194,8 @@ def test_the_command_explains_what_is_wrong(tmp_path, capsys):
     for arguments, said in (
         (["--out", out, "--only", "lab1_logprob"], "did you mean lab1_log_probability"),
         (["--out", out, "--grade", out], "such as marks.csv"),
-        (["--out", sheet, "--grade", out], "with notebooks"),
+        (["--out", sheet, "--grade", out], "no notebook"),
+        (["--out", sheet, "--grade", f"{out}/on"], "no such folder"),
     ):
         assert main(arguments) == 1 and said in capsys.readouterr().err
     with pytest.raises(SystemExit):
@@ -250,7 +251,7 @@ def test_a_hand_in_harms_no_other(tmp_path, monkeypatch):
     assert said(("7.ipynb", "")) == "not a notebook of a lab: it has no check of any lab"
     assert "is not defined" in said(("3.ipynb", "choose")), "a check that was lost is put back"
     sums = pd.read_csv(tmp_path / "marks_sums.csv", keep_default_na=False).set_index("file")
-    assert sums.loc["3.ipynb", ["passed", "of"]].tolist() == [1, 5]
+    assert sums.loc["3.ipynb", ["passed", "look", "of"]].tolist() == [1, 0, 5]
     assert main(["--grade", str(folder), "--out", str(out)]) == 1, "not without --force"
 
 
@@ -259,13 +260,11 @@ def test_a_hand_in_harms_no_other(tmp_path, monkeypatch):
     [
         ("wilson = vars(check.wilson)['right']", True),
         ("wilson = getattr(lab6.wilson, 'rig' + 'ht')", True),
-        ("import numpy as n\nn.linalg.norm = len", True),
         ("from probelib.course.lab6 import kendall, _tau_a", True),
         ("lab6.wilson = Any()", True),
         ("import probelib.course.checks as c", True),
         ("sys.modules['probelib'] = None", True),
         ("axis.spines.right.set_visible(False)", False),
-        ("table.columns = ['a']\nx = table.a == 3", False),
         ("assert lab6.wilson == check.kendall", False),
         ("from probelib.course import lab6 as check", False),
     ],
