@@ -454,9 +454,8 @@ def readings(measured: Measured, scores: dict, prompts: pd.DataFrame) -> Artifac
         for denominator, accuracies in means.items():
             r = _over_models(measured.models["MONITOR"], accuracies, measured.models["model"])
             rows.append({"runs": runs, "denominator": denominator} | _columns(r))
-    if _few(measured):
-        return lacking("monitor/readings", pd.DataFrame(rows))
-    return Artifact("monitor/readings", pd.DataFrame(rows))
+    shown = lacking if _few(measured) else Artifact
+    return shown("monitor/readings", pd.DataFrame(rows))
 
 
 # ---- sections 5.2.3 and 5.2.4: how sure are two models? What does it cost?

@@ -7,8 +7,7 @@ Where to find it:
 Eq. 1, the input sigma              ``probelib.prompts.many_shot``, ``many_shots``
 Eq. 2, log P(y | sigma)             ``store.score``
 Eq. 3, choice; q, confidence        ``measures.choices``, ``measure`` (all models)
-Eq. 4, accuracy                     ``measures.accuracies``, ``leaderboard``
-Eq. 5, Acc@K                        ``measures.accuracy_at``
+Eq. 4, accuracy; Eq. 5, Acc@K       ``measures.accuracies``, ``leaderboard``; ``accuracy_at``
 response test                       ``measures.response``
 eta (4.2.2)                         ``measures.subsumption``, ``subsumptions``
 probabilities by position (sec. 3)  ``scores.sequence``, ``replaced``; ``measures.by_position``

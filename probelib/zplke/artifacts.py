@@ -63,8 +63,8 @@ def table1(answers: pd.DataFrame, fact: Facts, model: str) -> Artifact:
     counts, keys = measures.right_by_input(answers), ["estimator", "context"]
     own = answers[answers["fact"].isin(fact.facts["fact"])].rename(columns={"right": "right here"})
     table = own[[*keys, "text", "output", "right here"]].merge(counts, on=keys)
-    n = answers["fact"].nunique()
-    titles = {"context": "examples", "text": "input", "right": f"right of {n}"}
+    titles = {"context": "examples", "text": "input"}
+    titles["right"] = f"right of {answers['fact'].nunique()}"
     changed = counts[~counts["context"].isin(["none", "2 correct", "4 correct"])]
     zero = changed["estimator"] == "zero-prompt"
     lists, prompted = cases(changed[zero], "change", "context"), changed[~zero]
@@ -318,10 +318,10 @@ def relations_figure(name: str, cells: pd.DataFrame, facts: Facts) -> Artifact:
     panels = {label: rows[rows["model"] == model] for model, label in labels.items()}
     figure = report.dot_rows(panels, "relation", "method", "accuracy", side=2)
     own = cells[cells["test"] == test]
-    others = {"prompts": "HGP", "few": "few-shot HGP", "plain": "plain sentence"}
-    found = {key: measures.relations_ahead(own, other) for key, other in others.items()}
-    if name == "zplke/figure14":
-        found = {key: _missed(one, scores.NO_TEXT, one.index) for key, one in found.items()}
+    found, missed = {}, scores.NO_TEXT if name == "zplke/figure14" else ""
+    for key, other in {"prompts": "HGP", "few": "few-shot HGP", "plain": "plain sentence"}.items():
+        ahead = measures.relations_ahead(own, other)
+        found[key] = _missed(ahead, missed, ahead.index)
     return Artifact(name, frame, check(name, **found), figure)
 
 
@@ -433,9 +433,8 @@ def figure7(matrix: pd.DataFrame, facts: Facts, rule: pd.Series) -> Artifact:
     axes[0, 0].xaxis.tick_top()
     sizes, differ = facts.facts["relation"].value_counts()[matrix.columns], {}
     for model, accuracy in matrix.iterrows():
-        counts = zip(accuracy * sizes, sizes, strict=True)
-        low, high = np.array([stats.wilson(round(right), n) for right, n in counts]).T
-        differ[model] = stats.heterogeneity(accuracy, (high - low) / (2 * 1.96))
+        ends = [stats.wilson(round(a * n), n) for a, n in zip(accuracy, sizes, strict=True)]
+        differ[model] = stats.heterogeneity(accuracy, np.ptp(ends, axis=1) / (2 * 1.96))
     claims = check("zplke/figure7", differ=pd.DataFrame(differ).T)
     return Artifact("zplke/figure7", matrix.rename_axis("model").reset_index(), claims, figure)
 
@@ -465,9 +464,8 @@ def figure16(matrix: pd.DataFrame) -> Artifact:
     if len(pairs) < 3:
         return report.lacking("zplke/figure16", pairs.rename_axis("model").reset_index())
     short, other = short_labels(pairs.index), pairs.where(~np.eye(len(pairs), dtype=bool))
-    size = 0.8 + 0.21 * len(pairs)
+    size, lowest = 0.8 + 0.21 * len(pairs), min(0, other.min(axis=None))
     figure, ((axis,),) = report.column(size, width=max(report.COLUMN, 0.2 + size))
-    lowest = min(0, other.min(axis=None))
     _heat(axis, other.rename(index=short, columns=short), lowest, pairs.index, pairs.index)
     return Artifact("zplke/figure16", pairs.rename_axis("model").reset_index(), figure=figure)
 

@@ -301,13 +301,12 @@ def relations_ahead(cells: pd.DataFrame, other: str) -> pd.DataFrame:
     """Share of the relations in which ZP-LKE is better than another method, of those that differ,
     by model: ``value``, ``low``, ``high`` (Wilson), ``n``. Ties count for neither."""
     wide = cells.pivot(index="relation", columns=["method", "model"], values="accuracy")
-    found = {}
+    rows = {}
     for model in cells["model"].unique():
         gain = stats.levelled((wide["ZP-LKE", model] - wide[other, model]).dropna())
         ahead, n = int((gain > 0).sum()), int((gain != 0).sum())
-        low, high = stats.wilson(ahead, n)
-        found[model] = {"value": ahead / n if n else np.nan, "low": low, "high": high, "n": n}
-    return pd.DataFrame(found).T
+        rows[model] = (ahead / n if n else np.nan, *stats.wilson(ahead, n), n)
+    return pd.DataFrame.from_dict(rows, "index", columns=["value", "low", "high", "n"])
 
 
 def by_separator(measured: pd.DataFrame) -> pd.DataFrame:
@@ -425,8 +424,7 @@ def subsumptions(measured: pd.DataFrame, pairs: Iterable[tuple[str, str]]) -> pd
 
 def family_correlations(matrix: pd.DataFrame, family) -> pd.DataFrame:
     """The mean Pearson's r over relations between the models of two families (figure 8), without
-    pairs of a model with itself: NaN on the diagonal for a family of one model. Arguments as in
-    ``between_families``: ``accuracy_matrix``, and a function from a model's name to its family."""
+    pairs of a model with itself. ``matrix``: ``accuracy_matrix``; ``family``: of a model's name."""
     pairs = matrix.T.corr(min_periods=3)
     long = pairs.where(~np.eye(len(pairs), dtype=bool)).rename_axis("a").rename_axis("b", axis=1)
     long = long.stack().rename("r").reset_index()

@@ -1,5 +1,4 @@
-"""What ZP-LKE scores: its settings, inputs, and the examples that fit into a context; the lists
-themselves are ``prompts.many_shots``."""
+"""What ZP-LKE scores: its settings and inputs (``prompts.many_shots`` makes the lists)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
