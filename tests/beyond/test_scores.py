@@ -166,8 +166,6 @@ def test_a_trials_design_holds_every_arm_of_its_facts():
     for kind, own in arms.groupby("kind"):
         read = {tuple(sorted(zip(*row, strict=True))) for row in own.itertuples(index=False)}
         assert read == {tuple(sorted(trial.ARMS[kind]))}
-    alone = scores.load_design([f"{BASE}-trial-1-seed-20"], facts.load(n_facts="trial"))
-    assert alone["group"].unique().tolist() == [f"{BASE}-trial-1-seed-20"]
 
 
 def test_exposures_from_a_file_are_those_of_the_manifest(about, tmp_path):
