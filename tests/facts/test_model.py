@@ -235,5 +235,5 @@ def test_no_name_or_alias_of_a_relation_stands_for_two_entities():
 def test_the_shipped_facts_are_what_they_were():
     """A change here changes every score: the atlas, the sampling or the distractors differ."""
     known = {"panel": "cbc4f2394bb52d6b", "natural": "01198416db13096f"}
-    known |= {"trial": "15d4e42ece43f273", "all": "9bcb6c61703f57ae"}
+    known |= {"trial": "c631d796aebf9b7c", "all": "9bcb6c61703f57ae"}
     assert {part: facts.load(n_facts=part).digest() for part in known} == known

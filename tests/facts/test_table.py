@@ -149,7 +149,7 @@ def test_labels_of_one_id_are_one_entity_with_two_labels(tmp_path):
         ("P47,Germany,France,Q183,Q142,,,,", CSV.split("\n")[0], "facts.csv:6: repeats the header"),
         ("remark", "object_popularity", "facts.csv:2: popularity 'x'; an integer"),
         (CSV, "relation,subject,object\n", "no facts"),
-        (CSV, CSV.replace(",", ";"), "separated by commas"),
+        (CSV, CSV.replace(",", ";"), "Commas separate cells"),
         ("T", "P36,What is its capital?,", r"templates\.csv:7: 'What is its capital\?'.*\[X\]"),
         ("T", "P36,[Y] of [X] is [Y],", "once in a statement alone"),
         ("T", "P36,The capital of [X] is,statement", "once in a statement alone"),
