@@ -15,7 +15,7 @@ ROOMS = {  # organisms took over what beyond gave up: corpora of the trial, teac
     "beyond": 1969,
     "course": 1533,
     "distractors": 1566,
-    "explore": 873,
+    "explore": 893,
     "facts": 2025,
     "grapheval": 1599,
     "integrations": 191,
@@ -27,7 +27,7 @@ ROOMS = {  # organisms took over what beyond gave up: corpora of the trial, teac
     "runner": 1358,
     "zplke": 1329,
 }
-TESTS, BENCH = 12917, 1423
+TESTS, BENCH = 12940, 1423
 SENTENCES, ARGUMENTS, WIDE = 5, 8, 33
 PAPERS = ("monitor", "zplke", "distractors", "grapheval", "beyond")
 

@@ -2,12 +2,14 @@
 
 import base64
 import html
+import re
 from pathlib import Path
 
 from probelib import facts, lm
 from probelib.errors import ProbeError, unknown
 from probelib.explore.board import board
 from probelib.explore.seen import FactPool, Look, facts_of, load_model, load_pool, look
+from probelib.facts.names import fold
 from probelib.report.shown import escaped_html, picture
 
 
@@ -48,8 +50,8 @@ def menu(
         typed, model, one = (boxes[name].value for name in (kind, "model", "fact"))
         try:
             if kind != "model" and typed and typed not in names[kind]:
-                raise unknown(kind, typed, names[kind])
-            if kind == "relation" and typed:
+                boxes[kind].value = find(kind, typed, names[kind])  # sends an event of its own
+            elif kind == "relation" and typed:
                 names["fact"] = facts_of(pool, relations[typed])
                 boxes["fact"].options = list(names["fact"])
                 for value in ("", next(iter(names["fact"]))):  # a value that stays sends no event
@@ -81,3 +83,21 @@ def as_html(seen: Look) -> str:
     table = seen.measures.style.format(precision=3, na_rep="–").hide(axis="index")
     image = f'<img style="width: 1056px; max-width: 100%" alt="{alt}" '
     return f'{image}src="data:image/png;base64,{data}">{escaped_html(table)}'
+
+
+def find(kind: str, typed: str, names: dict[str, str]) -> str:
+    """The entry of ``names`` (label -> id) that matches the typed text, ignoring case and kinds of
+    dashes: by its label or id, its subject ("France" of "France – Paris"), or a part of them. Raise
+    ProbeError, which names at most three, if none or several match."""
+    plain = lambda text: fold(re.sub(r"\s*[-–—]\s*", "-", text.strip()))
+    wanted = plain(typed)
+    texts = {name: [plain(x) for x in (name, names[name], name.split(" – ")[0])] for name in names}
+    fits = [name for name, own in texts.items() if wanted in own]
+    fits = fits or [x for x, own in texts.items() if wanted and any(wanted in y for y in own)]
+    if len(fits) == 1:
+        return fits[0]
+    if fits:
+        more = f" and {len(fits) - 3} more" if len(fits) > 3 else ""
+        found = f"{len(fits)} {kind}s match {typed!r}: {', '.join(fits[:3])}{more}"
+        raise ProbeError(f"{found}. Type more of the name.")
+    raise unknown(kind, typed, names)

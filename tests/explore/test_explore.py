@@ -1,5 +1,7 @@
 """One fact by every measure: the numbers, the picture, and the fields above it."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -117,3 +119,26 @@ def test_the_fields_follow_each_other(folder, monkeypatch, seen):
     assert page.value.endswith("P37:Germany:German")
     relation.value = "P99"
     assert "unknown relation" in page.value and chosen["fact"] == "P37:Germany:German"
+
+
+NAMES = ["France – Paris", "Niger – Niamey", "Nigeria – Abuja"]
+NAMES = {name: f"P36:{name.replace(' – ', ':')}" for name in NAMES} | {"New York – Albany": "x2"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "fits"),
+    [
+        ("france", "France – Paris"),
+        ("france-paris", "France – Paris"),  # with the dash of a keyboard
+        ("Niger", "Niger – Niamey"),  # a whole subject goes before a part of another one
+        ("n", "4 facts match 'n': France – Paris, Niger – Niamey, Nigeria – Abuja and 1 more."),
+        ("Frence – Paris", "unknown fact 'Frence – Paris'; did you mean France – Paris"),
+    ],
+)
+def test_a_part_of_a_name_is_enough_if_one_fits(typed, fits):
+    find = lambda: menus.find("fact", typed, NAMES)
+    if fits in NAMES:
+        assert find() == fits
+        return
+    with pytest.raises(ProbeError, match=re.escape(fits)):
+        find()

@@ -141,7 +141,7 @@ def test_jupyterlab_runs_the_tour_to_its_end(browser, lab):
     assert not [o for o in outputs if o["output_type"] == "error"]
     assert any("image/png" in o.get("data", {}) for o in outputs)
     text = json.dumps(outputs)
-    assert re.search(r"monitor +0\.\d", text), "MONITOR of this one fact stands at the end"
+    assert re.search(r"monitor \| 0\.\d", text), "MONITOR of this one fact stands at the end"
     assert not re.search("Warning", text), "a newcomer sees no warnings"
     assert (NOTEBOOKS / "00_tour.ipynb").read_bytes() == before
 
