@@ -71,7 +71,7 @@ def figure2(top: pd.DataFrame) -> Artifact:
     for axis, model in zip(axes.flat, models, strict=True):
         _objects(axis, top[top["model"] == model], model, color=model_style(model)["color"])
     axes[-1, 0].set(xlabel="probability")
-    figure.suptitle(textwrap.fill(top["text"].iloc[0], 60), fontsize=8)
+    figure.suptitle(textwrap.fill(top["text"].iloc[0], 50), fontsize=8)
     return Artifact("monitor/figure2", top, figure=figure)
 
 
@@ -159,7 +159,7 @@ def figure3(prompts: pd.DataFrame, objects: pd.DataFrame, gold: str) -> Artifact
     table["gold"] = table["label"] == gold
     figure, axes = charts.subplots(4.0, 4.1, 3, sharex=True)
     frame, (f, n) = prompts["template"].iloc[1], prompts["distance"].iloc[1:]
-    titles = [textwrap.fill(f"(a) primary: {prompts['text'].iloc[0]}", 60)]
+    titles = [textwrap.fill(f"(a) primary: {prompts['text'].iloc[0]}", 42)]
     titles += [f"(b) paraphrase {frame}: |p - f| = {f:.3f}"]
     primary = table[table["gold"]].set_index("prompt")["probability"][0]
     for i, title in enumerate([*titles, f"(c) distractor: |p - n| = {n:.3f}"]):
