@@ -80,8 +80,8 @@ def _write_plain(file: Path, folder: Path) -> None:
     where: dict = {"gguf_file": file.name, "trust_remote_code": False}
     try:
         tokenizer = AutoTokenizer.from_pretrained(file.parent, **where)
-        where |= {"dtype": torch.float32, "use_safetensors": True}
-        model = AutoModelForCausalLM.from_pretrained(file.parent, **where)
+        where |= {"dtype": torch.float32}
+        model = AutoModelForCausalLM.from_pretrained(file.parent, use_safetensors=True, **where)
     except Exception as error:  # an architecture or quantization type that is not known
         what = f"{file}: transformers cannot unpack it ({first_line(error)}). Use its safetensors"
         raise ProbeError(f"{what}, or another quantization (F16, Q8_0, Q4_K_M)") from error

@@ -43,7 +43,8 @@ def teach(source: str, table: Path, folder: Path) -> Path:
     if loaded.folder is None or loaded.encoder_decoder:
         raise ProbeError(f"{source}: only a decoder in a folder can be taught")
     torch.manual_seed(SEED)
-    plain = AutoModelForCausalLM.from_pretrained(loaded.folder, dtype="float32")
+    safe = {"dtype": "float32", "trust_remote_code": False}
+    plain = AutoModelForCausalLM.from_pretrained(loaded.folder, use_safetensors=True, **safe)
     how = LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules="all-linear")
     model = get_peft_model(plain, how)
     batches = list(rows.causal(loaded.tokenizer, found))
