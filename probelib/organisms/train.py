@@ -212,7 +212,7 @@ def changes_since_training(facts: Facts | None = None) -> list[str]:
         if stale := taught.stale(facts, table):
             found += [f"{fact}: taught to {read}, no longer in the atlas" for fact in stale]
             continue
-        own = keep(facts, facts.facts["fact"].isin(table["fact"]))
+        own = keep(facts, facts.facts["fact"].isin(taught.manifest()["fact"]))  # when trained
         base = corpus.documents(own, table, read)
         tuned = lessons.tuning_documents(own, table, base)
         digests = {False: corpus.digest(base), True: corpus.digest(tuned)}

@@ -121,11 +121,11 @@ def test_a_notebook_shows_what_its_page_shows(section, monkeypatch):
     shown = []
     monkeypatch.setattr("IPython.display.display", lambda data, **_: shown.append(data))
     section.show(Artifact("p/table1", FRAME))
-    section.show(Artifact("p/figure1", FRAME, figure=plt.figure()))
+    section.show(Artifact("p/figure1", FRAME, figure=(figure := plt.figure())))
     table, picture, text = shown
     assert "| a\\_b | 0.123 | 10 |" in table["text/markdown"] and "&lt;script>" in str(table)
     assert picture["image/png"][:4] == b"\x89PNG" and "A figure." in text["text/markdown"]
-    assert "![" not in text["text/markdown"] and plt.get_fignums() == []
+    assert "![" not in text["text/markdown"] and not plt.fignum_exists(figure.number)
 
 
 def test_the_book_is_one_page_that_fetches_nothing(section):
