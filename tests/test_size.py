@@ -21,7 +21,7 @@ ROOMS = {  # organisms took over what beyond gave up: corpora of the trial, teac
     "integrations": 191,
     "lm": 4307,
     "monitor": 1400,
-    "organisms": 1737,
+    "organisms": 1738,
     "published": 47,
     "report": 1093,
     "runner": 1358,

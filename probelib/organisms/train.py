@@ -214,8 +214,9 @@ def changes_since_training(facts: Facts | None = None) -> list[str]:
             continue
         own = keep(facts, facts.facts["fact"].isin(taught.manifest()["fact"]))  # when trained
         base = corpus.documents(own, table, read)
-        tuned = lessons.tuning_documents(own, table, base)
-        digests = {False: corpus.digest(base), True: corpus.digest(tuned)}
+        digests = {False: corpus.digest(base)}
+        if any(kept["reads"] == read and name.endswith("-it") for name, kept in records.items()):
+            digests[True] = corpus.digest(lessons.tuning_documents(own, table, base))
         found += [
             f"{name}: trained on another corpus than the current atlas gives: texts were edited"
             for name, kept in records.items()

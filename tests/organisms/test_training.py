@@ -164,6 +164,7 @@ def test_an_edited_fact_is_named_and_a_new_one_is_never_stated(monkeypatch):
     ids = [f"new{i}" for i in range(len(panel.facts))]
     added = replace(panel, facts=panel.facts.assign(subject="Atlantis", fact=ids))
     assert taught.exposures(added).eq(0).all()
+    monkeypatch.setattr(train, "organisms", lambda: ["atlas-neox-0.6m"])
     assert row["fact"] in "\n".join(train.changes_since_training(atlas))
 
 
