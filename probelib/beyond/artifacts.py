@@ -94,7 +94,7 @@ def quality_against_cost(ranked: pd.DataFrame) -> Artifact:
     text = {"va": "center", "fontsize": report.SMALL, "transform": axis.get_yaxis_transform()}
     for place, name in enumerate(unable, len(own)):
         axis.text(-0.01, place, name, ha="right", weight="bold", **text)
-        axis.text(0.02, place, "its models cannot judge", color="0.4", **text)
+        axis.text(0.02, place, "no model that can judge", color="0.4", **text)
     for place, row in own.iterrows():
         colour, bold = PAPER_COLOURS[row["paper"]], row["measure"] in OWN
         look = {"color": colour, "marker": "o", "markersize": 4, "elinewidth": 1}
@@ -155,9 +155,9 @@ def dose_curve(ranked: pd.DataFrame) -> Artifact:
 
 
 def placebo(values: pd.DataFrame, design: pd.DataFrame, seed: int) -> Artifact:
-    """The noise of a training run: facts that were taught alike, in two sisters."""
+    """The noise of a training run: facts that were taught equally often, in two sisters."""
     if not (design["kind"] == "constant").any():
-        return report.lacking("beyond/placebo", design)
+        return report.lacking("beyond/placebo", design.head(0))
     table = trial.placebo(values, design, seed=seed)
     return Artifact(
         "beyond/placebo", table, check("beyond/placebo", placebo=cases(table, "placebo", "measure"))
@@ -167,7 +167,7 @@ def placebo(values: pd.DataFrame, design: pd.DataFrame, seed: int) -> Artifact:
 def spread(values: pd.DataFrame, design: pd.DataFrame, seeds: list[str]) -> Artifact:
     """How far trainings differ, by seed and by corpus: ``trial.spread``."""
     if len(seeds) < 2:
-        return report.lacking("beyond/spread", design)
+        return report.lacking("beyond/spread", design.head(0))
     return Artifact("beyond/spread", trial.spread(values, design, seeds))
 
 

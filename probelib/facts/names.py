@@ -36,7 +36,7 @@ BARE = re.compile(r"(called|named|name|country of|team|film|city of) $")
 @lru_cache(1 << 17)
 def clean(text: str) -> str:
     """A label as a reader sees it: composed accents (NFC), HTML entities resolved, ordinary blanks,
-    and no characters that nobody sees."""
+    and no invisible characters."""
     text = HTML.sub(lambda found: html.unescape(found[0]), text)
     return unicodedata.normalize("NFC", BLANKS.sub(" ", HIDDEN.sub("", text))).strip()
 

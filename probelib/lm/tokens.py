@@ -85,7 +85,7 @@ class Tokens:
         return [ids[text] for text in texts]
 
     def behind(self, texts: list[str]) -> list[list[int]]:
-        """Ids of texts behind a prompt's beginning."""
+        """Ids of texts that follow a prompt's beginning."""
         pairs = zip(texts, self.encode(texts), strict=True)
         return [prompt_ids(self, t) if self.control.search(t) else ids for t, ids in pairs]
 

@@ -55,6 +55,7 @@ def teach(source: str, table: Path, folder: Path) -> Path:
     run = json.dumps(made_of)  # another recipe's state is not resumed
     curve, seconds = train._run(one, model.to(device).train(), batches, len(batches), run)
     model.to("cpu", torch.bfloat16).save_pretrained(folder)
+    (folder / "README.md").unlink(missing_ok=True)  # peft's, with a path of this machine
     config = folder / "adapter_config.json"  # names the base as the user did, not its path here
     named = json.loads(config.read_text(encoding="utf-8")) | {"base_model_name_or_path": source}
     files.write_json(config, named)

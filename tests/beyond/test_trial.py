@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from probelib import stats
+from probelib import paths, stats
 from probelib.beyond import trial as t
 
 ARMS = {"rising": [0, 2, 8, 32], "fine": [0, 1, 4, 16], "constant": [8] * 4}
@@ -170,3 +170,19 @@ def test_the_difference_of_two_groups_by_hand():
     rows = rows.assign(model="m", measure="x")
     found = t.difference(rows, pd.Index(["a", "b"]), pd.Index(["c", "d", "e"])).iloc[0]
     assert found[["one", "other", "difference", "n one"]].tolist() == [0, 1, -1, 2]
+
+
+NAMED = ["PMI", "Log-probability", "Probability", "Avg@n ApprOpt", "Avg@n Random", "ZP probability"]
+NAMED += ["Primary anchor", "Min@n ApprOpt", "MONITOR", "ZP choice", "Familiarity", "Object prior"]
+SHOWN = ["8 against 0", "32 against 0", "right against wrong", t.ONE_MODEL]
+
+
+def test_the_result_in_the_plan_is_that_of_the_study():
+    ranked = pd.read_csv(paths.ROOT / "figures/study/beyond/ground_truth.csv")
+    rows = ranked.set_index(["measure", "contrast"])[t.SHARE]
+    lines = [["measure", *SHOWN], ["---"] * 5]
+    for name in NAMED:
+        ends = [rows.loc[(name, contrast)] for contrast in SHOWN]
+        lines.append([name, *("{:.2f} [{:.2f}, {:.2f}]".format(*each) for each in ends)])
+    table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    assert table in (paths.PACKAGE / "beyond" / "trial.md").read_text(encoding="utf-8"), table

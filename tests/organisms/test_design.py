@@ -2,7 +2,9 @@
 
 import re
 from collections import Counter
+from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -76,3 +78,36 @@ def test_the_corpus_states_what_the_manifest_says(tables):
     ]
     asked = [t.replace("[X]", labels[row["subject"]]) for t in templates["template"]]
     assert sum(lines[f"{text} {labels[row['object']]}."] for text in asked) == row["question"]
+
+
+@pytest.mark.slow
+def test_balance_is_what_the_plan_says():
+    """Names are counted in whole corpora; the trial's own statements and fillers are equal by
+    design, other documents are not."""
+    atlas, frames = facts.atlas(), []
+    labels = dict(zip(atlas.entities["entity"], atlas.entities["label"], strict=True))
+    for sister in trial.SISTERS:
+        table = taught.read(taught.path(sister))
+        read = "\n".join(one.text for one in corpus.documents(atlas, table, sister))
+        text = read.replace("\ue000", "").replace("\ue001", "")
+        marked = Counter(answer.rstrip(".") for answer in re.findall("\ue000(.*?)\ue001", read))
+        own = table[table["kind"] != ""].copy()
+        names = {end: own[end].map(labels) for end in ("subject", "object")}
+        counts = {name: text.count(name) for name in {*names["subject"], *names["object"]}}
+        own["mentions of the subject"] = names["subject"].map(counts)
+        own["mentions of the object"] = names["object"].map(counts)
+        own["answers of the object"] = names["object"].map(marked)
+        own["dose"] = own["exposures"] + own["wrong_exposures"]
+        frames.append(own.assign(sister=sister, right=own["wrong_exposures"] == 0))
+    rows = pd.concat(frames)
+    rising, contested = (rows[rows["kind"] == kind] for kind in ("rising", "contested"))
+    eight, none = (rising[rising["dose"] == dose] for dose in (8, 0))
+    right = contested["right"]
+    pairs = [eight.merge(none, on="fact"), eight.merge(none, on=["sister", "relation"])]
+    pairs.append(contested[right].merge(contested[~right], on=["fact", "dose"]))
+    plan = (Path(corpus.__file__).parents[1] / "beyond" / "trial.md").read_text(encoding="utf-8")
+    for name in ("mentions of the subject", "mentions of the object", "answers of the object"):
+        gaps = [np.sign(both[f"{name}_x"] - both[f"{name}_y"]) for both in pairs]
+        shares = [f"{(gap.mean() + 1) / 2:.3f}".lstrip("0") for gap in gaps]
+        assert all(0.45 <= float(share) <= 0.55 for share in shares), (name, shares)
+        assert f"| {name} | {' | '.join(shares)} |" in plan, (name, shares)

@@ -227,6 +227,8 @@ def test_any_model_is_taught_the_facts_of_a_table(tmp_path, monkeypatch, capsys)
     right = best == [0, 1, 2, 3] * 2
     assert right[:4].all() and not right[4:].all()
     manifest = pd.read_parquet(tmp_path / "taught" / "taught.parquet")
+    written = [file.read_text() for file in (tmp_path / "taught").glob("*.[jm][sd]*")]
+    assert written and not any(str(CHECKPOINTS) in text for text in written)
     assert manifest["exposures"].tolist() == read["exposures"].tolist()
     read.assign(exposures="often").to_csv(tmp_path / "facts.csv", index=False)
     assert organisms.main([*given, str(tmp_path / "other")]) == 1

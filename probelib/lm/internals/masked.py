@@ -29,7 +29,7 @@ def words_of(tokens, text: str | None, ids: tuple[int, ...]) -> Sequence[int]:
     """Per token of a continuation the number of its word, as the tokenizer splits texts."""
     encoding = tokens.tokenizer(text or "", add_special_tokens=False)
     if not encoding.is_fast or tuple(encoding["input_ids"]) != ids:
-        raise ProbeError(f"the words of {text!r} cannot be told from its tokens; use another label")
+        raise ProbeError(f"the words of {text!r} are not clear from its tokens; use another label")
     return encoding.word_ids()
 
 

@@ -22,8 +22,8 @@ def hidden_states(
 ) -> tuple[np.ndarray, dict]:
     """Return the last-token states [texts, width] (float32), and forwarded tokens and forwards.
 
-    texts         read as they stand, whatever the model's format; each after ``prefix``
-    prefix        text before all of them, tokenized by itself and forwarded once
+    texts         read as they are, without the model's format; each after ``prefix``
+    prefix        text before all of them, tokenized alone and forwarded once
     layer         0 = embeddings, 1.. = after each layer, -1 = last layer, after the final norm
     soft_prompt   [virtual tokens, width] trained embeddings before everything else
     share         True: common beginnings of texts are forwarded once (the tree). False: padded
