@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 LISTED = 20  # known names in a message
 # control characters -> their pictures (ESC: "␛"); C1 controls and text directions -> "\ufffd"
 PICTURES = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"} | {0x7F: 0x2421}
-PICTURES |= dict.fromkeys(
-    (*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)), 0xFFFD
-)
+PICTURES |= dict.fromkeys((*range(0x80, 0xA0), *range(0x202A, 0x202F)), 0xFFFD)
+PICTURES |= dict.fromkeys(range(0x2066, 0x206A), 0xFFFD)
 
 
 def printable(text: object) -> str:
@@ -24,9 +23,8 @@ def printable(text: object) -> str:
 
 
 class ProbeError(Exception):
-    """An error that the user can fix: bad input, a missing file, an unsupported request. The message
-    says what is wrong, where, what is allowed and what to try. The kit raises nothing else for bad
-    input."""
+    """An error that the user can fix: bad input, a missing file, an unsupported request. The
+    message says what is wrong, where, what is allowed and what to try."""
 
     def __str__(self) -> str:
         return printable(super().__str__())

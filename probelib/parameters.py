@@ -1,8 +1,8 @@
 """The parameters cell of a notebook: what it declares, and which values it takes.
 
-The cell is tagged ``parameters`` and holds one ``name = literal`` per line. An annotation says which
-types it takes, as papermill shows it: ``n_facts: "int or str" = "panel"``; without one it takes the
-default's type (None: any). Values that rarely change are in one dictionary, ``settings``:
+The cell is tagged ``parameters`` and holds one ``name = literal`` per line. An annotation says
+which types it takes, as papermill shows it: ``n_facts: "int or str" = "panel"``; without one it
+takes the default's type (None: any). Values that rarely change are in one dictionary, ``settings``:
 ``complete`` checks it against a paper's dataclass of defaults.
 """
 

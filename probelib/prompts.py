@@ -5,7 +5,8 @@ A frame of prompts has the columns ``prompt`` (its id), ``fact``, ``relation``, 
 ...), ``seed`` (of what was sampled for it; -1 if nothing was) and ``text``.
 
 A frame of examples, for many-shot prompts, has the columns ``relation``, ``seed``, ``position``
-(from 1), ``fact``, ``subject`` and ``object`` (labels), and ``kind`` ("correct", "unknown", ...)."""
+(from 1), ``fact``, ``subject`` and ``object`` (labels), and ``kind`` ("correct", "unknown", ...).
+"""
 
 import re
 from collections.abc import Iterable
@@ -235,8 +236,8 @@ def many_shot(pairs: Iterable, subject: str, template=ZERO_PROMPT, gap=" ", vari
 
 
 def many_shots(asked: Facts, examples, n: int | None = None, role="zp", gap=" ", variant="kit"):
-    """Every fact after the first ``n`` examples (None: all) of its relation, for each sample (seed);
-    ``role`` "zp": zero prompt, template 0; another one: with each of its templates of that role."""
+    """Every fact after the first ``n`` examples (None: all) of its relation, for each sample,
+    its seed; ``role`` "zp": zero prompt, template 0; another one: each template of that role."""
     templates = {r: [(0, ZERO_PROMPT)] for r in asked.relations["relation"]}
     if role != "zp":
         own = asked.templates[asked.templates["role"] == role].groupby("relation")

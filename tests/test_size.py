@@ -11,7 +11,7 @@ from probelib.paths import PACKAGE, ROOT
 pytestmark = pytest.mark.fast
 
 ROOMS = {  # organisms took over what beyond gave up: corpora of the trial, teaching any model
-    "": 1419,
+    "": 1418,
     "beyond": 1969,
     "course": 1533,
     "distractors": 1566,
@@ -23,12 +23,12 @@ ROOMS = {  # organisms took over what beyond gave up: corpora of the trial, teac
     "monitor": 1400,
     "organisms": 1739,
     "published": 47,
-    "report": 1093,
+    "report": 1085,
     "runner": 1358,
     "zplke": 1329,
 }
 TESTS, BENCH = 12994, 1423
-SENTENCES, ARGUMENTS, WIDE = 5, 8, 33
+SENTENCES, ARGUMENTS, WIDE = 5, 8, 0
 PAPERS = ("monitor", "zplke", "distractors", "grapheval", "beyond")
 
 

@@ -26,8 +26,8 @@ OWN = ("MONITOR", "ZP choice", "Avg@n ApprOpt", "Min@n ApprOpt", "GraphEval judg
 def rank_measures(
     values: pd.DataFrame, tokens: pd.Series, design: pd.DataFrame, seed: int
 ) -> pd.DataFrame:
-    """``trial.rank`` of every contrast, long: ``contrast``, the measure's ``paper``, whether it is a
-    ``control``, what it ``asks``, its ``tokens`` a fact, and what it ``added`` to the controls."""
+    """``trial.rank`` of every contrast, long: ``contrast``, the measure's ``paper``, whether it is
+    a ``control``, what it ``asks``, its ``tokens`` a fact, what it ``added`` to the controls."""
     control = [name for name in values["measure"].unique() if MEASURES[name].control]
     parts = {}
     for name, pairs in trial.contrasts(design).items():

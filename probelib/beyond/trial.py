@@ -67,7 +67,7 @@ def placebo_pairs(design: pd.DataFrame) -> pd.DataFrame:
 
 
 def _pairs(design: pd.DataFrame, within: list[str], higher, lower) -> pd.DataFrame:
-    """All pairs of a row of ``higher`` and another of ``lower`` (masks) that agree in ``within``."""
+    """All pairs of a row of ``higher`` and one of ``lower`` (masks) that agree in ``within``."""
     rows = design[within].assign(row=np.arange(len(design)))
     found = rows[higher].merge(rows[lower], on=within, suffixes=("_higher", "_lower"))
     found = found.loc[found["row_higher"] != found["row_lower"], ["row_higher", "row_lower"]]

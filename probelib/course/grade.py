@@ -52,8 +52,8 @@ NAMESPACES = ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--for
 NAMESPACES += ["--mount-proc", "sh", "-c"]
 # arguments: folders to hide, "--", folders to write-protect, "--", the command
 MOUNTS = """while [ "$1" != -- ]; do mount -t tmpfs none "$1" || exit; shift; done; shift
-while [ "$1" != -- ]; do mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" || exit; shift; done
-shift; exec "$@" """
+while [ "$1" != -- ]; do mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" || exit; shift
+done; shift; exec "$@" """
 
 
 def marks(folder: Path, out: Path, force: bool = False) -> Path:

@@ -1,5 +1,5 @@
-"""Human annotations of the Distractors paper (section 4.2, appendix B): KaRR's ratings of facts, and
-the errors of verbalizations, in the order of the file (the paper's folds are drawn over it)."""
+"""Human annotations of the Distractors paper (section 4.2, appendix B): KaRR's ratings of facts,
+and the errors of verbalizations, in the order of the file (the paper's folds are drawn over it)."""
 
 from pathlib import Path
 

@@ -2,11 +2,11 @@
 
 A fact is a triple (subject, relation, object) of entities. A relation is named by its Wikidata
 property (P36, "capital") and functional if a subject has one right object at a time. A template is
-a text with ``[X]`` for the subject (and ``[Y]`` for the object); filled in, it is a prompt. Its role
-is ``question`` (MONITOR's QA); ``cloze``, which ends just before the object (WP); ``statement``,
-with ``[X]`` and ``[Y]`` (MONITOR's FC); ``hgp`` or ``mmp``: human-written and mined prompts (ZP-LKE).
-A candidate is an entity offered as the answer: the gold object, or a distractor, which is wrong for
-the subject. The answer space of a relation is the objects of its facts.
+a text with ``[X]`` for the subject (and ``[Y]`` for the object); filled in, it is a prompt. Its
+role is ``question`` (MONITOR's QA); ``cloze``, which ends just before the object (WP);
+``statement``, with ``[X]`` and ``[Y]`` (MONITOR's FC); ``hgp`` or ``mmp``, human-written and mined
+prompts (ZP-LKE). A candidate is an entity offered as the answer: the gold object, or a distractor,
+which is wrong for the subject. The answer space of a relation is the objects of its facts.
 """
 
 import hashlib

@@ -120,8 +120,8 @@ def atlas() -> Facts:
 
 
 def read_panel(facts: Facts, part: str = "stratified") -> Facts:
-    """The facts of a part of the panel, in the panel's order: "stratified", spread over the exposure
-    counts; "natural", sampled at random from each relation; "trial", with exposures assigned as in
-    a randomized trial."""
+    """The facts of a part of the panel, in the panel's order: "stratified", spread over the
+    exposure counts; "natural", sampled at random from each relation; "trial", with exposures
+    assigned as in a randomized trial."""
     rows = _read_tsv(ATLAS / "panel.tsv")
     return model.pick(facts, rows["fact"][rows["part"] == part])

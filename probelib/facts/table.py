@@ -184,9 +184,9 @@ def _columns(path: Path, header: list[str], given: dict[str, str]) -> dict[str, 
     needed = [where[name] for name in dict.fromkeys([*NEEDED, *given])]
     if missing := [column for column in needed if column not in header]:
         raise ProbeError(
-            f"{path}:1: the columns are {header}; needed: {needed}, so {missing} are missing. Rename "
-            "the columns, or say which are meant: columns=subject:HEAD,relation:=P36,object:TAIL (a "
-            "text after = is the same in every row). Commas separate cells, tabs in a .tsv"
+            f"{path}:1: the columns are {header}; needed: {needed}, so {missing} are missing. "
+            "Rename them, or say which are meant: columns=subject:HEAD,relation:=P36,object:TAIL "
+            "(a text after = is the same in every row). Commas separate cells, tabs in a .tsv"
         )
     where = {name: column for name, column in where.items() if column in header}
     if twice := [column for column in where.values() if header.count(column) > 1]:

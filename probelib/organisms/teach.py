@@ -3,9 +3,9 @@
 python -m probelib.organisms teach MODEL FACTS.csv --out FOLDER
 
 FACTS.csv is a table of facts as in `notebooks/your_own.md`, with a column ``exposures``: how often
-the adapter reads each fact. The statements are those of the organisms' corpora (lists, questions, cloze
-sentences, verifications) in five of the paraphrases; plain sentences and well-known facts stand
-among them, so that the model keeps what it knew. `lm.load(FOLDER)` loads the taught model.
+the adapter reads each fact. The statements are those of the organisms' corpora (lists, questions,
+cloze sentences, verifications) in five of the paraphrases; plain sentences and well-known facts are
+mixed in, so that the model keeps what it knew. `lm.load(FOLDER)` loads the taught model.
 """
 
 import json
@@ -67,8 +67,8 @@ def teach(source: str, table: Path, folder: Path) -> Path:
 
 def documents(table: Path) -> tuple[pd.DataFrame, list[Document]]:
     """(manifest, what the adapter reads in this order): the statements of the facts of a table,
-    plain sentences, and the best-known facts of the atlas, once each. Raise ProbeError for exposures
-    that are no whole number from 0 to ``MOST``."""
+    plain sentences, and the best-known facts of the atlas, once each. Raise ProbeError for
+    exposures that are no whole number from 0 to ``MOST``."""
     read = read_table(table)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*columns that are not read: exposures[.]")

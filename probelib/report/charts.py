@@ -20,7 +20,7 @@ _taken: dict[str, int] = {}  # model that is not shipped -> number of its style,
 
 
 def use_style() -> None:
-    """Set the kit's style on matplotlib's own defaults; escape the texts of tables in a notebook."""
+    """Set the kit's style on matplotlib's own defaults; escape the texts of a notebook's tables."""
     import matplotlib.pyplot as plt
 
     plt.rcdefaults()

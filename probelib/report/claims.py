@@ -119,7 +119,7 @@ def check(artifact: str, **estimates) -> pd.DataFrame:
 
 
 def interval(name: str, values, of) -> dict[str, float]:
-    """The columns ``name``, ``name low``, ``name high`` of a mean; ``of``: a function of ``stats``."""
+    """The columns ``name``, ``name low``, ``name high`` of a mean; ``of``: of ``stats``."""
     low, high = of(values)
     return {name: np.mean(values), f"{name} low": low, f"{name} high": high}
 

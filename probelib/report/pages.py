@@ -36,25 +36,16 @@ BESIDE = {"SmolLM2": "real"}  # column of the page of claims -> committed profil
 LONGEST = 30  # rows of a table that are shown unfolded
 CLAIMS = """# What the papers claim, and what came out here
 
-One row per claim. *In the paper* quotes it, *its number* is printed there or computed from its table; *here* is the estimate of the artifact that the link leads to. The verdict comes
-from 95 % intervals alone: *shown* or *reversed* if they exclude the level of the claim, *undecided* if they do not; cases are
-counted, never outvoted. All estimates are in the `.claims.csv` beside each artifact.
+One row per claim. *In the paper* quotes it, *its number* is printed there or computed from its
+table; *here* is the estimate of the artifact that the link leads to. The verdict comes from 95 %
+intervals alone: *shown* or *reversed* if they exclude the level of the claim, *undecided* if they
+do not; cases are counted, never outvoted. All estimates are in `.claims.csv` files.
 """
 # With it a browser runs no script and loads nothing, even if a text is not escaped somewhere.
 POLICY = (
-    "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; img-src data:; font-src data:; "
-    "style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'\">"
+    "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; img-src data:; "
+    "font-src data:; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'\">"
 )
-STYLE = """
-body { font: 16px/1.55 system-ui, sans-serif; color: #1d2733; margin: 0 auto; max-width: 62rem; padding: 2rem 1.25rem 5rem }
-h1 { font-size: 1.7rem; margin-top: 3.5rem; border-bottom: 2px solid #0173b2 } h3 { font-size: 1.05rem } a { color: #01588a }
-img { max-width: min(100%, 42rem) } sub { vertical-align: baseline; color: #5b6875 }
-blockquote { margin: .6rem 0; padding: .1rem 1rem; border-left: 3px solid #0173b2 }
-table { border-collapse: collapse; font-size: .84rem; display: block; overflow-x: auto; margin: .5rem 0 }
-th { text-align: left; border-bottom: 1.5px solid #1d2733; padding: .25rem .7rem .25rem 0 }
-td { border-bottom: 1px solid #e3e8ed; padding: .2rem .7rem .2rem 0 }
-details { font-size: .85rem } pre { background: #f4f6f8; padding: .7rem; overflow-x: auto; font-size: .78rem }
-"""
 
 
 def book(profile: str, steps: list, status: dict[str, str]) -> Path:
@@ -80,7 +71,8 @@ def book(profile: str, steps: list, status: dict[str, str]) -> Path:
     front = "# What do language models know as fact?\n\n"
     front = to_html(f"{front}Profile {profile}.\n\n{markdown_rows(rows)}")
     head = f"<!doctype html><html lang='en'><meta charset='utf-8'>{POLICY}"
-    head += f"<title>probelib: {html.escape(profile)}</title><style>{STYLE}</style>"
+    style = (paths.PACKAGE / "report" / "page.css").read_text()
+    head += f"<title>probelib: {html.escape(profile)}</title><style>{style}</style>"
     body = f"{head}{front}{''.join(parts)}</html>\n"
     return files.write(paths.RUNS / profile / "report.html", printable(body))
 
@@ -213,7 +205,7 @@ def artifact_markdown(profile: str, artifact: str, folder: Path, picture: bool =
 
 def table_markdown(table: pd.DataFrame, decimals: dict | int | None = 3, bold=None) -> str:
     """A table of the CSV's texts as a Markdown table; columns of fractions get their decimals
-    (None: as they are), an empty cell is "–". ``bold``: column -> numbers of its rows in bold (``Artifact.bold``)."""
+    (None: as they are), an empty cell is "–". ``bold``: that of ``Artifact``."""
     columns = {name: _cells(table[name], claims.digits(decimals, name)) for name in table}
     for name in (bold or {}).keys() & columns.keys():
         for row in bold[name]:

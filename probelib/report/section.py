@@ -84,7 +84,7 @@ class Section:
 
     name     "monitor/sec5_results"
     profile  the folder below ``figures`` and ``runs``; "mine" for a notebook that a person opens
-    facts    the facts that are scored (``Facts``, or what their record says); None if there are none
+    facts    the facts that are scored (``Facts``, or what their record says); None: no facts
     values   ``globals()`` of the notebook, from which ``parameters_of`` selects
 
     ``section.scores`` is the folder of this profile's store. The records of the artifacts name the

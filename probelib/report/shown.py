@@ -61,7 +61,7 @@ def say(text: str) -> None:
 
 
 def escape_stylers() -> None:
-    """Escape the texts of every pandas Styler that a notebook shows; its Markdown is for the pages."""
+    """Escape the texts of every pandas Styler in a notebook; its Markdown is for the pages."""
     from IPython import get_ipython
     from pandas.io.formats.style import Styler
 
@@ -103,7 +103,7 @@ def escaped_html(style) -> str:
 
 
 def escape_cell(text: str) -> str:
-    """A text from data as Markdown that shows every one of its letters: _United States_, *NSYNC*."""
+    """A text from data as Markdown that shows each of its letters: _United States_, *NSYNC*."""
     text = re.sub(r"&(?=#?\w+;)", "&amp;", text)
     text = re.sub(r"[\\`*_~$]|(?<=!)\[|(?<=\])\(|:(?=//)|(?<=www)\.", r"\\\g<0>", text)
     return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text)

@@ -41,7 +41,7 @@ Exit code: 0 success, 1 a step failed, 2 the request or the plan is wrong, 130 s
 YES = {"action": "store_true"}
 FLAGS: dict[str, tuple[dict, str]] = {
     "--profile": ({"metavar": "NAME"}, "models and number of facts: smoke, atlas, real, study, "
-                  "small, paper; default: mine with --models, --quantize or --set, otherwise atlas"),
+                  "small, paper; default: mine with --models, --quantize or --set, else atlas"),
     "--only": ({"nargs": "+", "metavar": "NAME"}, "notebooks, papers (monitor) or artifacts "
                "(monitor/table4), with the notebooks they need; default: everything"),
     "--models": ({"metavar": "A,B"}, "in place of all models of the notebooks: shipped models, "

@@ -52,8 +52,8 @@ def main() -> None:
 
 
 def execute(source: str, target: str, parameters: dict, cwd: str, send: Callable) -> str | None:
-    """Execute ``source`` in ``cwd`` with ``parameters`` into ``target``; return None, or the failure
-    in one line. ``send(cell=3)`` is called before the third cell that runs."""
+    """Execute ``source`` in ``cwd`` with ``parameters`` into ``target``; return None, or the
+    failure in one line. ``send(cell=3)`` is called before the third cell that runs."""
     count = 0
 
     def on_cell(**_: object) -> None:

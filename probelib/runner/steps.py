@@ -206,7 +206,7 @@ def print_line(text: str) -> None:
 
 
 async def _show(due: dict, outcomes: dict, running: dict, jobs: int) -> None:
-    """Say every minute what runs; ``due``: seconds that each notebook took in the last run, or 0."""
+    """Say every minute what runs; ``due``: seconds of each notebook in the last run, or 0."""
     while True:
         await asyncio.sleep(60)
         spent = {name: time.monotonic() - state["start"] for name, state in running.items()}

@@ -1,9 +1,9 @@
 """``./run_all.sh verify``: do the numbers of a run agree with the committed ones?
 
 Compared are the CSV files of ``figures/<profile>``, column by column. Texts and whole numbers must
-be equal, letter by letter (NA, "" and None differ). Other numbers may differ by ``SCORES`` (absolute
-below 1, relative above), the ends of intervals (``x low``, ``x high``) also by ``INTERVALS`` of the
-interval's width. Artifacts that a step of the plan lists as ``measured`` are not compared.
+be equal, letter by letter (NA, "" and None differ). Other numbers may differ by ``SCORES``
+(absolute below 1, relative above), the ends of intervals (``x low``, ``x high``) also by
+``INTERVALS`` of the interval's width. Those that the plan lists as ``measured`` are left out.
 
 Exit code: 0 everything agrees, 1 something differs, 2 cannot compare.
 """

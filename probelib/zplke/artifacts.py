@@ -431,6 +431,7 @@ def figure7(matrix: pd.DataFrame, facts: Facts, rule: pd.Series) -> Artifact:
     figure, axes = report.column(1.0 + 0.135 * len(shown), width=max(report.COLUMN, width))
     _heat(axes[0, 0], shown, 0, columns=[*matrix.index, "rule"])
     axes[0, 0].xaxis.tick_top()
+    axes[0, 0].set_xticks(range(shown.shape[1]), shown.columns, ha="left")
     sizes, differ = facts.facts["relation"].value_counts()[matrix.columns], {}
     for model, accuracy in matrix.iterrows():
         ends = [stats.wilson(round(a * n), n) for a, n in zip(accuracy, sizes, strict=True)]

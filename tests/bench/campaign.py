@@ -68,8 +68,8 @@ def checkpoint(out: Path) -> dict[str, bytes]:
 SCORES = f"""
 import pandas
 from probelib import lm, paths, store
-facts = [(r, f"The {{what}} of {{place}} is") for r, what in (("P36", "capital"), ("P37", "language"))
-         for place in ("Peru", "Kenya")]
+named = (("P36", "capital"), ("P37", "language"))
+facts = [(r, f"The {{what}} of {{place}} is") for r, what in named for place in ("Peru", "Kenya")]
 prompts = pandas.DataFrame([(text, text, relation, text) for relation, text in facts],
                            columns=["prompt", "fact", "relation", "text"])
 labels = ("Lima", "Nairobi", "Spanish")

@@ -60,16 +60,15 @@ def write_table(
     # here, because it would add to the memory that is measured
     from probelib.report.pages import table_markdown
 
-    text, digits = (
-        file.read_text(encoding="utf-8"),
-        {column: decimals.get(column, 0) for column in table},
-    )
+    text = file.read_text(encoding="utf-8")
+    digits = {column: decimals.get(column, 0) for column in table}
     between = re.compile(f"(<!-- {name} -->\n).*(<!-- /{name} -->)", re.DOTALL)
     if not between.search(text):
         raise ProbeError(
-            f"{file} has no lines <!-- {name} --> and <!-- /{name} -->, between which the table is written"
+            f"{file} has no lines <!-- {name} --> and <!-- /{name} -->: the table is written there"
         )
-    written = f"{about or f'{date.today()}, {machine()}'}:\n\n{table_markdown(table.astype(str), digits)}\n\n"
+    rows = table_markdown(table.astype(str), digits)
+    written = f"{about or f'{date.today()}, {machine()}'}:\n\n{rows}\n\n"
     print(f"\n{name}: {written}", end="", flush=True)
     files.write(file, between.sub(lambda found: found[1] + written + found[2], text))
 
@@ -81,4 +80,5 @@ def machine() -> str:
     )
     processor = re.search(r"model name\s*: (.*)", about)
     libraries = ", ".join(f"{library} {version(library)}" for library in ("torch", "transformers"))
-    return f"{processor[1] if processor else platform.machine()}, Python {platform.python_version()}, {libraries}"
+    name = processor[1] if processor else platform.machine()
+    return f"{name}, Python {platform.python_version()}, {libraries}"

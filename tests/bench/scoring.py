@@ -27,9 +27,9 @@ from tests.bench.measuring import write_table
 DIGITS = {"ours s": 2, "theirs s": 2}
 GOALS = {"harness W1": 60, "harness W2": 5, "beams": 35, "batches": 1.7, "judge": 10, "sorted": 7}
 DIFFERENCES = """
-The differences explained. Same tokens and no BOS on either side, so log-probs (nats) and states differ by the order of
-float32 sums only. Five beams do not score the object: compared is their own log-prob of the text that they wrote with
-ours of the same tokens.
+The differences explained. Same tokens and no BOS on either side, so log-probs (nats) and states
+differ by the order of float32 sums only. Five beams do not score the object: compared is their own
+log-prob of the text that they wrote with ours of the same tokens.
 """
 
 

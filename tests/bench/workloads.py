@@ -70,9 +70,10 @@ NOUNS = [
     "author",
 ]
 INSTRUCTION = (
-    "Below you find a statement about the world. Read it with care and judge whether it is true, whether it is false, or "
-    "whether you do not know. A statement is true only if every part of it is true. Do not guess: where you have never "
-    "heard of the names in it, say that you do not know it. Statement:"
+    "Below you find a statement about the world. Read it with care and judge whether it is true, "
+    "whether it is false, or whether you do not know. A statement is true only if every part of it "
+    "is true. Do not guess: where you have never heard of the names in it, say that you do not "
+    "know it. Statement:"
 )
 
 
@@ -153,7 +154,7 @@ def save_model(folder: Path, seed: int = 0) -> list[Relation]:
         num_hidden_layers=6,
         num_attention_heads=8,
         max_position_embeddings=2048,
-        initializer_range=0.06,  # wide: at 0.02 a random model hardly notices positions, and errors would not show
+        initializer_range=0.06,  # at 0.02 positions hardly matter: errors would not show
         bos_token_id=None,
         eos_token_id=tok.eos_token_id,
         pad_token_id=tok.pad_token_id,

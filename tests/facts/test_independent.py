@@ -1,5 +1,5 @@
-"""The atlas against sources that had no part in it: Unicode's CLDR (babel) and the time zones of
-the world (pytz). Names of territories are matched as they are; what has no match is not compared."""
+"""The atlas against sources that had no part in it: Unicode's CLDR (babel) and the time zones
+of the world (pytz). Names of territories are matched as they are; what has no match is left out."""
 
 import pytest
 import pytz

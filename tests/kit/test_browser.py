@@ -83,8 +83,8 @@ def wait(condition, seconds: float):
 # the notebook last opened (without a window in front of a person JupyterLab has no "current" one)
 NOTEBOOK = "[...window.jupyterapp.shell.widgets('main')].filter(w => w.context).at(-1)"
 CELLS = f"""
-const cells = {NOTEBOOK}?.content.model?.cells.length ? {NOTEBOOK}.content.model.toJSON().cells : null;
-return cells && JSON.stringify(cells);
+const model = {NOTEBOOK}?.content.model;
+return model?.cells.length ? JSON.stringify(model.toJSON().cells) : null;
 """
 OPEN = """
 const [path, done] = arguments, app = window.jupyterapp;
@@ -110,8 +110,8 @@ def open_notebook(browser, lab: str, name: str) -> None:
     browser.execute_async_script(OPEN, f"notebooks/{name}.ipynb")
     wait(lambda: browser.execute_script(CELLS), 90)
     wait(lambda: browser.execute_script(KERNEL) == "idle", 90)
-    seen = "return [...document.querySelectorAll('.jp-Dialog, .Toastify__toast, .jp-toast')].map(e => e.innerText)"
-    assert browser.execute_script(seen) == []
+    seen = "document.querySelectorAll('.jp-Dialog, .Toastify__toast, .jp-toast')"
+    assert browser.execute_script(f"return [...{seen}].map(e => e.innerText)") == []
     sources = lambda cells: ["".join(cell["source"]) for cell in cells]
     file = json.loads((NOTEBOOKS / f"{name}.ipynb").read_text(encoding="utf-8"))
     assert sources(json.loads(browser.execute_script(CELLS))) == sources(file["cells"])
@@ -128,7 +128,7 @@ def run_cells(browser, seconds: float = 240) -> list[dict]:
 
 
 SCROLL = f"""
-const [at, done] = arguments, drawn = () => requestAnimationFrame(() => requestAnimationFrame(done));
+const [at, done] = arguments, next = requestAnimationFrame, drawn = () => next(() => next(done));
 {NOTEBOOK}.content.scrollToItem(at, "start").then(drawn);
 """
 

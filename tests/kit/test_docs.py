@@ -69,8 +69,13 @@ def test_the_findings_of_the_readme_are_the_committed_ones():
         assert said in report.claims.sentences(stored, artifact), link
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "notebooks/README.md",
-                                  "notebooks/your_own.md", "notebooks/exercises/README.md"])  # fmt: skip
+PAGES = [
+    *("README", "CONTRIBUTING", "notebooks/README", "notebooks/your_own"),
+    "notebooks/exercises/README",
+]
+
+
+@pytest.mark.parametrize("page", [f"{name}.md" for name in PAGES])
 def test_linked_files_exist(page):
     text = re.sub(r"```.*?```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.S)
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):

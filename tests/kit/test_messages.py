@@ -1,5 +1,5 @@
-"""What a newcomer reads after a mistake: what is wrong, where, what is allowed, what to try. Nothing
-is scored here; each room has a table of its own as well."""
+"""What a newcomer reads after a mistake: what is wrong, where, what is allowed, what to try.
+Nothing is scored here; each room has a table of its own as well."""
 
 import re
 from pathlib import Path
@@ -36,16 +36,17 @@ def table(name: str) -> facts.Facts:
 # (what is called, how its message begins); "..." stands for a longer list
 IN_PYTHON = [
     (lambda: facts.load(relations=["P3666"]),
-     "unknown relation 'P3666'; did you mean P36 (capital) or ... Known: K1 (Nobel Prize year), ... more."),
+     "unknown relation 'P3666'; did you mean P36 (capital) or ... Known: K1 (Nobel ..."),
     (lambda: table("mine.csv"), "mine.csv: no such file in /..."),
-    (lambda: table("notes.txt"), "notes.txt: a table is a .csv, .tsv, .parquet, .jsonl or .json file"),
+    (lambda: table("notes.txt"), "notes.txt: a table is a .csv, .tsv, .parquet, .jsonl or ..."),
     (lambda: table("country.csv"),
-     "country.csv:1: the columns are ['country', 'capital']; needed: ... columns=subject:HEAD,relation:=P36,object:TAIL "
-     "(a text after = is the same in every row)"),
+     "country.csv:1: the columns are ['country', 'capital']; needed: ... "
+     "columns=subject:HEAD,relation:=P36,object:TAIL (a text after = is the same in every row)"),
     (lambda: facts.pick(facts.atlas(), "P36:France:Paris"),
      "ids: 'P36:France:Paris' is given; a list of texts is needed: ['P36:France:Paris']"),
     (lambda: explore.look(explore.load_pool(), SMALLEST, "P36:France:Paris", Path("runs")),
-     "'atlas-neox-0.15m' is the name of a model; give the model itself: explore.load_model('atlas-neox-0.15m')"),
+     "'atlas-neox-0.15m' is the name of a model; give the model itself: "
+     "explore.load_model('atlas-neox-0.15m')"),
     (lambda: monitor.score([SMALLEST], ["P36:France:Paris"], Path("runs")),
      "facts: pass what `facts.load` returns, not a list"),
     (lambda: facts.load("fktc", "folder"),
@@ -74,11 +75,13 @@ def test_a_mistake_in_python_is_explained(here, call, expected):
 SEC5 = ("--only", "monitor/sec5_results")
 ON_THE_COMMAND_LINE = [
     ((*SEC5, "--set", "n_fact=3"),
-     "unknown parameter (none of the selected notebooks has it) 'n_fact'; did you mean n_facts or format? Known: ..."),
-    ((*SEC5, "--set", "n_facts", "3"), "--set 'n_facts': NAME=VALUE is expected, as in --set n_facts=50."),
+     "unknown parameter (none of the selected notebooks has it) 'n_fact'; "
+     "did you mean n_facts or format? Known: ..."),
+    ((*SEC5, "--set", "n_facts", "3"),
+     "--set 'n_facts': NAME=VALUE is expected, as in --set n_facts=50."),
     ((*SEC5, "--set", f"models={SMALLEST}"),
-     f"--set models={SMALLEST}, monitor/sec5_results: '{SMALLEST}' is of type str, the notebook takes list. A list is written "
-     "[a, b]; ..."),
+     f"--set models={SMALLEST}, monitor/sec5_results: '{SMALLEST}' is of type str, the notebook "
+     "takes list. A list is written [a, b]; ..."),
     ((*SEC5, "--set", "folder=columns.csv"),
      "folder=... the data are the atlas, which is shipped and takes no folder; "
      "name the data in this folder: --set data=table ..."),

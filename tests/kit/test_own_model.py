@@ -1,5 +1,5 @@
-"""A real model and six facts of one's own, as a researcher runs them: every notebook that asks about
-single facts is filled, from their model and facts alone."""
+"""A real model and six facts of one's own, as a researcher runs them: every notebook that asks
+about single facts is filled, from their model and facts alone."""
 
 import re
 

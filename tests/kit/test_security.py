@@ -84,9 +84,10 @@ def test_nothing_is_unpickled_evaluated_or_unpacked():
 
 @pytest.mark.parametrize(
     "source",
-    ["import pickle", "from joblib import load", "torch.load(f)", "np.load(f, allow_pickle=True)", "eval(x)", "exec(x)",
-     "yaml.load(f)", "yaml.load(f, Loader=yaml.Loader)", "pd.read_pickle(f)", "os.system(x)", "subprocess.run(x, shell=True)",
-     "load(n, trust_remote_code=True)", "shutil.unpack_archive(f)", "t.extractall()", "AutoModelForCausalLM.from_pretrained(f)"],
+    ["import pickle", "from joblib import load", "torch.load(f)", "np.load(f, allow_pickle=True)",
+     "eval(x)", "exec(x)", "yaml.load(f)", "yaml.load(f, Loader=yaml.Loader)", "pd.read_pickle(f)",
+     "os.system(x)", "subprocess.run(x, shell=True)", "load(n, trust_remote_code=True)",
+     "shutil.unpack_archive(f)", "t.extractall()", "AutoModelForCausalLM.from_pretrained(f)"],
 )  # fmt: skip
 def test_the_scan_sees(source):
     assert forbidden(source)
@@ -182,8 +183,9 @@ def test_a_key_goes_to_its_own_server_alone(listener, monkeypatch, tmp_path):
     assert got_one[0]["Authorization"] == "Bearer one-secret"
     assert "secret" not in str(got_other)
     assert transport.key("https://api.openai.com/v1") == "openai-secret"
-    for name in ("http://api.openai.com/v1", "https://api.openai.com.evil.example/v1", "https://api.openai.com:444/v1",
-                 "https://api.openai.com@evil.example/v1", "https://evil.example/api.openai.com"):  # fmt: skip
+    for name in ("http://api.openai.com/v1", "https://api.openai.com.evil.example/v1",
+                 "https://api.openai.com:444/v1", "https://api.openai.com@evil.example/v1",
+                 "https://evil.example/api.openai.com"):  # fmt: skip
         assert transport.key(name) is None, name
 
 
@@ -268,9 +270,9 @@ frame
     "frame.set_index(text).style.format(precision=1)",
 )  # the figure is drawn at the end of the first cell, before it is an artifact
 SCRIPT = (
-    "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>\"><svg onload=window.hacked=3> "
-    "![x](http://127.0.0.1:9/pixel.png) [y](javascript:window.hacked=4) $x<sub>_&amp; {x} | = $$ 50 $ # 60 $ ```` "
-    "<|endoftext|> \x1b[2J\x1b]0;title\x07 \u202e"
+    "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>\">"
+    "<svg onload=window.hacked=3> ![x](http://127.0.0.1:9/pixel.png) [y](javascript:window.hacked=4"
+    ") $x<sub>_&amp; {x} | = $$ 50 $ # 60 $ ```` <|endoftext|> \x1b[2J\x1b]0;title\x07 \u202e"
 )
 
 

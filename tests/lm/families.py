@@ -27,8 +27,8 @@ NAMES = {  # size -> names
     64: "hidden_size n_embd d_model dim emb_dim n_embed embed_dim embedding_size d_embed dim_model "
     "word_embed_proj_dim decoder_hidden_size encoder_hidden_size attention_hidden_size lru_width "
     "conv_dim block_dim",
-    128: "intermediate_size ffn_dim d_ff n_inner encoder_ffn_dim decoder_ffn_dim ffn_hidden_size dff "
-    "d_inner dim_ff intermediate_size_mlp shared_intermediate_size ffn_intermediate_size "
+    128: "intermediate_size ffn_dim d_ff n_inner encoder_ffn_dim decoder_ffn_dim ffn_hidden_size "
+    "dff d_inner dim_ff intermediate_size_mlp shared_intermediate_size ffn_intermediate_size "
     "dense_intermediate_size",
     4: "num_hidden_layers n_layer n_layers num_blocks num_attention_heads n_head n_heads num_heads "
     "encoder_attention_heads decoder_attention_heads num_encoder_attention_heads num_query_heads "

@@ -229,7 +229,8 @@ def test_the_reason_for_a_slower_path_is_told_and_kept(tmp_path):
 @pytest.mark.parametrize(
     "config",
     [hf.RwkvConfig(hidden_size=64, num_hidden_layers=2, attention_hidden_size=64),
-     hf.RecurrentGemmaConfig(**tiny.GROUPED | {"num_hidden_layers": 3}, lru_width=64, attention_window_size=8)],
+     hf.RecurrentGemmaConfig(
+         **tiny.GROUPED | {"num_hidden_layers": 3}, lru_width=64, attention_window_size=8)],
     ids=lambda config: config.model_type,
 )  # fmt: skip
 def test_left_padding_changes_no_text_off_the_tree(tmp_path, config):

@@ -45,8 +45,9 @@ def test_every_arm_names_the_subject_and_answers_the_objects_equally_often(siste
 
 def test_the_latin_square_gives_every_fact_each_of_its_arms_once():
     read = {name: taught.read(taught.path(name)) for name in trial.SISTERS}
+    DOSE = ["exposures", "wrong_exposures"]
     doses = pd.DataFrame({
-        name: table.set_index("fact").query("kind != ''")[["exposures", "wrong_exposures"]].agg(tuple, 1)
+        name: table.set_index("fact").query("kind != ''")[DOSE].agg(tuple, 1)
         for name, table in read.items()
     })  # fmt: skip
     kinds = read["trial-1"].set_index("fact")["kind"]
