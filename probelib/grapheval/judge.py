@@ -27,7 +27,6 @@ from probelib.lm.internals.states import word_logits
 from probelib.prompts import INSTRUCTION, split_instruction
 
 MODES = ("answer", "paper", "released")
-WIDE = 256  # width of states from which shared prefixes are faster than padded batches
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,13 +39,12 @@ class Reader:
 
     def states(self, statements: list[str]) -> tuple[np.ndarray, dict]:
         """Last-token states [statements, D] and their cost. The instruction is forwarded once."""
-        share = self.model.hf_model.get_input_embeddings().weight.shape[1] >= WIDE
         if (soft := self.soft_prompt) is not None:
-            return self.model.hidden_states(statements, soft_prompt=soft, share=share)
+            return self.model.hidden_states(statements, soft_prompt=soft)
         before, after = split_instruction(self.model.chat(INSTRUCTION))
         blank = " " if before.endswith(" ") else ""  # a blank belongs to the word after it
         texts = [f"{blank}{statement}{after}" for statement in statements]
-        return self.model.hidden_states(texts, before.removesuffix(blank), share=share)
+        return self.model.hidden_states(texts, before.removesuffix(blank))
 
     def identity(self) -> dict:
         """Everything that changes the states, except the device."""

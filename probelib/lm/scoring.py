@@ -12,7 +12,7 @@ from probelib.errors import ProbeError, texts_of
 from probelib.lm.families import Branches
 from probelib.lm.internals.forwards import retry_on_oom
 from probelib.lm.internals.masked import NOTE, needs_generator
-from probelib.lm.selfcheck import PATHS, score_by
+from probelib.lm.selfcheck import paths_of, score_by
 from probelib.lm.tokens import check_length
 from probelib.lm.tree import Tree, common_beginning
 
@@ -49,7 +49,7 @@ def logprobs(
     """
     started = time.perf_counter()
     prompts, continuations = _checked_texts(prompts, continuations)
-    allowed = ("auto", *(("pseudo",) if model.masked else PATHS))
+    allowed = ("auto", *paths_of(model))
     if path not in allowed:
         raise ProbeError(f"path is {path!r}; allowed for {model.name}: {', '.join(allowed)}")
     if end:

@@ -41,16 +41,22 @@ WINDOWS = ("sliding_window", "attention_chunk_size", "index_topk")
 def choose(model) -> tuple[str, str]:
     """The path that scores a model, the first of ``PATHS`` that agrees with single sequences
     ("pseudo" for a masked language model), and why it is not a faster one: also a warning."""
-    if model.masked:
-        return "pseudo", ""
     with FORWARD:
         failed = failures(model)
-    path = next(path for path in PATHS if path not in failed)
+    path = next(path for path in paths_of(model) if path not in failed)
     why = "; ".join(f"{faster}: {reason}" for faster, reason in failed.items())
     if why:
         said = f"{model.name} is scored on the path {path!r}, slower than the tree ({why})"
         warnings.warn(said, stacklevel=4)
     return path, why
+
+
+def paths_of(model) -> tuple[str, ...]:
+    """The paths that may score a local model. A candidate of an encoder-decoder shares no token
+    with its prompt, so there is no tree."""
+    if model.masked:
+        return ("pseudo",)
+    return PATHS[2:] if model.encoder_decoder else PATHS
 
 
 def score_by(model, path: str, contexts, branches, budget: int) -> tuple[list, list, dict]:
@@ -59,8 +65,7 @@ def score_by(model, path: str, contexts, branches, budget: int) -> tuple[list, l
     if model.masked:
         return score_masked(model, contexts, branches, rows)
     if model.encoder_decoder:
-        trees = None if path == "tree" else rows
-        return score_encdec(model.hf_model, contexts, branches, 2 * budget, rows=trees)
+        return score_encdec(model.hf_model, contexts, branches, rows)
     if path == "repeated":
         return score_repeated(model.hf_model, contexts, branches, rows)
     if path in ("plain", "alone"):
@@ -72,7 +77,7 @@ def failures(model) -> dict[str, str]:
     """Path -> why it does not reproduce the log-probs of single sequences, for the paths faster
     than the first that does; also with attention windows that matter in a short check."""
     failed: dict[str, str] = {}
-    for path in PATHS[:-1]:
+    for path in paths_of(model)[:-1]:
         check = partial(_why_not, model, path)
         why = retry_on_oom(model, check)
         with narrow_windows(model.hf_model, SHARED // 2) as narrowed:
@@ -87,8 +92,6 @@ def _why_not(model, path: str, budget: int) -> str:
     """Compare a path with single sequences; "" if they agree. In half precision the path must be
     exact with the same weights in float32, where memory allows it, and as near to that as single
     sequences are."""
-    if path == "repeated" and model.encoder_decoder:
-        return "an encoder reads each prompt once on every path"
     exact, scores = _in_float32(model, path, budget), _scores(model, path, budget)
     for of in (exact, scores):
         if of and isinstance(of[path], str):

@@ -103,13 +103,9 @@ def rates(ours, world, rounds: int = 5) -> list[dict]:
         sequences = [(ids(prompt), answer) for prompt, own in pairs for answer in ids(own)]
         found.append(_rate(ours, name, run, sequences, rounds))
     texts = workloads.statements(world, 4000)
-    for share in (True, False):
-        run = lambda share=share: fresh(ours).hidden_states(
-            texts, prefix=workloads.INSTRUCTION, share=share
-        )[1]
-        sequences = [(ids(workloads.INSTRUCTION + text), [0]) for text in texts]
-        name = f"W3 4,000 statements, {'tree' if share else 'padded'}"
-        found.append(_rate(ours, name, run, sequences, rounds, head=False))
+    run = lambda: fresh(ours).hidden_states(texts, prefix=workloads.INSTRUCTION)[1]
+    sequences = [(ids(workloads.INSTRUCTION + text), [0]) for text in texts]
+    found.append(_rate(ours, "W3 4,000 statements", run, sequences, rounds, head=False))
     return found
 
 

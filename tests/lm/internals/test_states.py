@@ -6,7 +6,6 @@ import torch
 import transformers as hf
 
 from probelib import ProbeError, lm
-from probelib.lm.internals import states
 from tests.lm import tiny
 
 TEXTS = ["Paris is nice.", "Lima", "Paris is", "What is the capital of Peru? Lima."]
@@ -44,26 +43,22 @@ def soft_prompt(model):
 @pytest.mark.parametrize("layer", [-1, 1])
 @pytest.mark.parametrize("prefix", ["", INSTRUCTION])
 def test_states_are_those_of_one_plain_forward(model, layer, prefix, soft, monkeypatch):
-    """On the tree, also in short rows; in padded batches, also tiny ones; on the plain path."""
+    """On the tree, also in short rows, and on the plain path."""
     soft = soft_prompt(model) if soft else None
     by_hand = np.stack([naive(model, text, prefix, layer, soft) for text in TEXTS])
-    ask = lambda share: model.hidden_states(TEXTS, prefix, layer, soft, share)
-    found, cost = ask(share=True)
+    ask = lambda: model.hidden_states(TEXTS, prefix, layer, soft)
+    found, cost = ask()
     assert found == pytest.approx(by_hand, abs=1e-4)
     assert found.dtype == np.float32 and (found[0] == found[4]).all()
     every = sum(len(model.tokenizer(prefix + text)["input_ids"]) for text in TEXTS)
     assert cost["forwarded_tokens"] < every  # shared beginnings are forwarded once
-    for size, forwards in ((states.PADDED, 1), (8 / model.budget, 3)):
-        monkeypatch.setattr(states, "PADDED", size)
-        padded, cost = ask(share=False)
-        assert padded == pytest.approx(by_hand, abs=1e-4) and cost["forwards"] >= forwards
     for name, value in (("budget", 5), ("path", "plain")):
         monkeypatch.setattr(model, name, value)
         if soft is not None and name == "path":
             with pytest.raises(ProbeError, match="takes no soft prompt"):
-                ask(share=True)
+                ask()
         else:
-            assert ask(share=True)[0] == pytest.approx(by_hand, abs=1e-4)
+            assert ask()[0] == pytest.approx(by_hand, abs=1e-4)
 
 
 def test_the_beginning_token_comes_once(tmp_path):
@@ -89,13 +84,8 @@ def test_empty_texts_and_layers_of_another_width(tmp_path):
     narrow = {"word_embed_proj_dim": 32, "do_layer_norm_before": False, "hidden_size": 64}
     config = hf.OPTConfig(ffn_dim=128, num_hidden_layers=2, num_attention_heads=4, **narrow)
     one = load(tmp_path, config)
-    both = lambda texts, layer=-1: (
-        one.hidden_states(texts, INSTRUCTION, layer, share=s)[0] for s in (True, False)
-    )
     for layer, width in ((-1, 32), (1, 64)):
-        shared, padded = both(TEXTS, layer)
-        assert padded == pytest.approx(shared, abs=1e-4) and shared.shape == (5, width)
-    shared, padded = both(["", "Lima"])
-    assert padded == pytest.approx(shared, abs=1e-4)
-    assert one.hidden_states([INSTRUCTION])[0][0] == pytest.approx(shared[0], abs=1e-4)
+        assert one.hidden_states(TEXTS, INSTRUCTION, layer)[0].shape == (5, width)
+    empty = one.hidden_states(["", "Lima"], INSTRUCTION)[0][0]
+    assert one.hidden_states([INSTRUCTION])[0][0] == pytest.approx(empty, abs=1e-4)
     assert one.hidden_states([])[0].shape == (0, 32)
