@@ -38,7 +38,7 @@ def unknown(kind: str, name: str, known: Iterable, meaning: Mapping | None = Non
     """The error for a name that does not exist: ``unknown model 'atlas-neox-2'; did you mean
     atlas-neox-2.4m? Known: ...``.
 
-    meaning   what each known name stands for ({"P36": "capital"}): shown and searched, too
+    meaning   the meaning of each known name ({"P36": "capital"}): shown and searched, too
     """
     known, meaning = sorted(map(str, known)), meaning or {}
     texts = {meaning[each]: each for each in known if each in meaning}

@@ -40,7 +40,7 @@ def fill(template: str, subject: str, obj: str | None = None) -> str:
     'Generation [Y] comes from Chile.'
     """
     names = {"[X]": subject.strip()} | ({} if obj is None else {"[Y]": obj.strip()})
-    if template != ZERO_PROMPT:  # a subject that stands alone is a name, not part of a sentence
+    if template != ZERO_PROMPT:  # a subject alone is a name, not part of a sentence
         names["[X]"] = with_article(template.partition("[X]")[0], names["[X]"])
     return SLOT.sub(lambda slot: names.get(slot[0], slot[0]), template)
 

@@ -1,5 +1,5 @@
 """GraphEval's tables and figures: measured numbers in, ``report.Artifact`` out. What is said about
-them stands in ``published/claims.yaml``."""
+them is in ``published/claims.yaml``."""
 
 import textwrap
 

@@ -9,7 +9,7 @@ a folder of Hugging Face's cache                   the id: "EleutherAI/pythia-16
 "mine=/data/run-7/checkpoint-1000"                 "mine" (a word that is no model itself)
 "tuned=base"                                       both halves
 
-Within a process a display name stands for one source. A second source of the same name is an error.
+Within a process a display name belongs to one source. A second source of the same name is an error.
 """
 
 import os
@@ -30,7 +30,7 @@ FORMATS = ("cue", "shots", "chat")  # how prompts are put, see ``text.PATTERNS``
 ID = re.compile(r"(\w[\w.-]*/[\w.-]+)(?:@(refs/\w+/\w+|[^/]+))?((?:/\w[\w.-]*)*)")
 # after a name: a format, a quantization, a precision
 VARIANT = re.compile(f"(@({'|'.join(FORMATS)}|8bit|4bit|float32|bfloat16|float16))+$")
-_sources: dict[str, str] = {}  # display name -> what it stands for in this process
+_sources: dict[str, str] = {}  # display name -> its source in this process
 # display name -> (package, its file, SHA-256): real models that a package installs
 PACKAGED = {
     "smollm2-135m": (
@@ -55,7 +55,7 @@ def short_names(*parameters, format: str = "bare"):
     returns     the same with display names, each once per list (named twice: with a warning); of
                 a single parameter just its value
 
-    Raise ProbeError if a display name stands for two sources.
+    Raise ProbeError if two sources have one display name.
     """
     if format not in ("bare", *FORMATS):
         raise unknown("format", format, ("bare", *FORMATS))
@@ -111,7 +111,7 @@ def split_display(name: str) -> tuple[str, str]:
     known = split_variant(name)[0] in _sources or first in organisms() or is_folder(name)
     if known or not source or "/" in first:
         return "", name
-    # a display name that stands for something else is a tuned model, and the rest its base
+    # another source's display name is a tuned model, and the rest its base
     same = absolute(split_variant(with_base(rest)[0])[0])
     other = first in _sources and _sources[first] != same
     return ("", name) if other or is_folder(first) else (first, rest)

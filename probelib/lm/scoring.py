@@ -24,7 +24,7 @@ def logprobs(
 
     prompts        texts, or one text; a repeated prompt costs nothing
     continuations  a list of continuations per prompt, e.g. [" Paris", " Lyon"], with the blank
-                   before the word; a text stands for a list of one
+                   before the word; a text is a list of one
     end            also return what follows (one more token per row)
     path           "auto" (the fastest one that passes the self-check on this model), or one of
                    ``selfcheck.PATHS``; of a masked language model "pseudo"

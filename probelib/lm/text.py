@@ -39,7 +39,7 @@ SHOTS = (
 # how the prompts {} of a model named "NAME@shots" are put; see ``user_turn`` for "@chat"
 PATTERNS = {"cue": f"Question: {{}}{CUE}"}
 PATTERNS["shots"] = "".join(f"Question: {q}{CUE} {a}\n\n" for q, a in SHOTS) + PATTERNS["cue"]
-ANSWER = "Zyxwvutsr"  # stands for an answer; no template holds it
+ANSWER = "Zyxwvutsr"  # placeholder of an answer; no template contains it
 # a thought that the generation prompt opens and closes: the model answers without one
 CLOSED = re.compile(
     r"\s*\S*?(think|thought|reason)\w*\W*?(/|end)\S*?(think|thought|reason)\S*\s*", re.IGNORECASE
@@ -150,7 +150,7 @@ def user_turn(tokens, prompt: str) -> tuple[str, str]:
     the BOS token, which ``tokens`` adds; and the blank before an answer ("" or " ").
 
     The template is asked: an assistant turn with a rare word is rendered, and answers begin where
-    that word stands. Raise ProbeError if it has no such place.
+    that word is. Raise ProbeError if it has no such place.
 
         generation prompt       <user>Oslo?<end><assistant>
         turn with an answer     <user>Oslo?<end><assistant><|channel|>final<|message|>Zyxwvutsr<end>

@@ -87,7 +87,7 @@ class Tree:
 
 
 def common_beginning(left: Sequence[int], right: Sequence[int]) -> int:
-    """Number of tokens that two sequences begin with alike."""
+    """Number of tokens of the common beginning of two sequences."""
     pairs = enumerate(zip(left, right, strict=False))
     return next((i for i, (a, b) in pairs if a != b), min(len(left), len(right)))
 

@@ -26,7 +26,7 @@ alphas                0.33 each        1/3 each             1/3 (``alphas``)
 root and mean         not stated       root per fact, sum   the same
 which facts count     "anchored"       anchored, with case  anchored, case folded
 P(answer token)       of the object    of its own 5 beams   of the object
-PFD divided by        R                7, whatever R is     R
+PFD divided by        R                7, for every R       R
 accuracy denominator  not stated       anchored facts       all facts; ``readings``
 accuracy runs         R x M            13                   R x M (``runs``)
 distractors           as drawn         right ones too       as drawn (table 9 counts the right ones)

@@ -150,8 +150,8 @@ def _by_transformers(
         "use_cache": cached,
     } | ({"length_penalty": 0.0} if beams > 1 else {})
     for _, same in groupby(order, lambda p: 0 if model.encoder_decoder else len(ids[p])):
-        alike = list(same)
-        for batch in (alike[i : i + most] for i in range(0, len(alike), most)):
+        group = list(same)
+        for batch in (group[i : i + most] for i in range(0, len(group), most)):
             rows, mask = pad_right([ids[p] for p in batch], model.device)
             output = model.hf_model.generate(input_ids=rows, attention_mask=mask, **options)
             scores = model.hf_model.compute_transition_scores(

@@ -93,7 +93,7 @@ def _model_files(folders: list[Path]) -> list[Path]:
 
 
 def file_states(folders: list[Path]) -> list[tuple]:
-    """Name, size and time of the files of a model: equal as long as nobody writes them."""
+    """Name, size and time of the files of a model: equal until one is written."""
     states = [(path, path.stat()) for path in _model_files(folders)]
     return [(str(path), state.st_size, state.st_mtime_ns, state.st_ino) for path, state in states]
 

@@ -136,14 +136,14 @@ def _settings(hf_model) -> list:
     """Per module its plain attributes (eps, scales, adapters that are on) and number of hooks."""
     found = []
     for name, module in hf_model.named_modules():
-        told = vars(module)
-        kept = [key for key in told if key[0] != "_" and key != "training" and "cache" not in key]
+        held = vars(module)
+        kept = [key for key in held if key[0] != "_" and key != "training" and "cache" not in key]
         plain = bool | int | float | str
-        own = sorted((key, told[key]) for key in kept if isinstance(told[key], plain))
-        adapters = [told.get(key) for key in ("scaling", "_active_adapter", "_disable_adapters")]
+        own = sorted((key, held[key]) for key in kept if isinstance(held[key], plain))
+        adapters = [held.get(key) for key in ("scaling", "_active_adapter", "_disable_adapters")]
         hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
         # transformers' own, which record outputs, come with the first call that wants them
         hooks = [hook for hook in hooks if not str(hook.__module__).startswith("transformers.")]
-        about = [adapters, len(hooks), "forward" in told]
+        about = [adapters, len(hooks), "forward" in held]
         found.append((name, type(module).__name__, own, about))
     return found

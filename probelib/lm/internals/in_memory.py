@@ -36,7 +36,7 @@ class InMemory(LM):
         if stored := getattr(hf_model.config, "quantization_config", None):
             self.quantize = packed_as(stored if isinstance(stored, dict) else stored.to_dict())
         self._measured: dict = {}  # the last identity
-        if not name:  # two models of one origin are told apart: an adapter on and off
+        if not name:  # two models of one origin differ: an adapter on and off
             origin = Path(getattr(hf_model, "name_or_path", "") or type(hf_model).__name__)
             sha = hashlib.sha256(json.dumps(self.identity(), default=str).encode()).hexdigest()
             self.name = f"{Path(*origin.parts[-2:])} in memory ({sha[:6]})"

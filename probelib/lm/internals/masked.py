@@ -56,8 +56,8 @@ def score_masked(model, contexts: list[list[int]], branches: Branches, rows: int
     cost = {"forwarded_tokens": 0, "forwards": 0}
     # equal lengths: some families (FNet) let padding change a score
     for length, same in groupby(sorted(wanted, key=lambda row: (len(row), row)), key=len):
-        alike = list(same)
-        for batch in (alike[i : i + rows] for i in range(0, len(alike), rows)):
+        group = list(same)
+        for batch in (group[i : i + rows] for i in range(0, len(group), rows)):
             padded, ones = pad_right([list(row) for row in batch], model.hf_model.device)
             logits = model.hf_model(input_ids=padded, attention_mask=ones).logits
             at = [(r * length, *each) for r, row in enumerate(batch) for each in wanted[row]]
