@@ -248,7 +248,7 @@ def confidence_in_any_answer(model, questions, folder):
 
 
 # log P(right answer) when the question names a subject that does not exist
-measure("Object prior", "beyond", "questions, invented names", paraphrased=True, control=True)(priors)
+measure("Object prior", "beyond", "invented subjects", paraphrased=True, control=True)(priors)
 
 
 @measure("Familiarity", paper="beyond", prompts="the subject", paraphrased=True, control=True)
