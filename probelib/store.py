@@ -30,7 +30,8 @@ from probelib.errors import ProbeError
 from probelib.lm.version import check_unchanged, scoring
 
 REQUESTED = ["model", "relation", "fact", "prompt"]
-KEYED = ("relation", "fact", "prompt", "text")
+# columns of prompts that change a number or are in the rows
+KEYED = ["relation", "fact", "prompt", "text", "searched"]
 SCORES = [*REQUESTED, "candidate", "label", "n_tokens", "logprob", "token_logprobs", "greedy"]
 SCORES += ["eos_logprob", "greedy_text", "greedy_done", "note"]
 tqdm.monitor_interval = 0  # no thread: if it cannot start for lack of memory, Python waits forever
@@ -141,8 +142,8 @@ def search(model, prompts: pd.DataFrame, spaces: dict, folder, end: bool = True,
     }
     searched = list(zip(prompts["space"].map(digests), prompts["wanted"], strict=True))
     prompts = prompts.assign(searched=pd.Series(searched, prompts.index, dtype=object))
-    options, keyed = {"end": end, "method": method}, (*KEYED, "searched")
-    return collect(model, parts(model, prompts, None, folder, "search", options, keyed), compute)
+    options = {"end": end, "method": method}
+    return collect(model, parts(model, prompts, None, folder, "search", options), compute)
 
 
 def _with_prompts(model, part: Part, rows: pd.DataFrame) -> pd.DataFrame:
@@ -152,20 +153,11 @@ def _with_prompts(model, part: Part, rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(model=model.name, relation=part.relation, fact=fact, prompt=prompt)
 
 
-def parts(
-    model,
-    prompts,
-    candidates,
-    folder: str | Path,
-    verb: str,
-    options: dict,
-    keyed: tuple[str, ...] = KEYED,
-) -> list[Part]:
+def parts(model, prompts, candidates, folder: str | Path, verb: str, options: dict) -> list[Part]:
     """One part per relation, each with its key.
 
     verb      the kind of rows, part of the file name
     options   everything else that changes a number
-    keyed     columns of ``prompts`` that change a number or stand in the rows
     """
     if candidates is not None and (missing := set(prompts["fact"]) - set(candidates["fact"])):
         raise ProbeError(
@@ -180,7 +172,7 @@ def parts(
     for relation, rows in prompts.groupby("relation", sort=False):
         chosen = by_relation.get(relation)
         key = hashlib.sha256(identity)
-        for table in (rows[list(keyed)], chosen):
+        for table in (rows[[name for name in KEYED if name in rows]], chosen):
             key.update(b"" if table is None else table.to_csv(index=False).encode())
         name = f"{files.slug(relation)}-{verb}-{key.hexdigest()[:16]}.parquet"
         path = Path(folder) / files.slug(model.name) / name

@@ -45,9 +45,11 @@ GIVEN = {  # notebook -> what its six facts need
     "monitor/sec3_instability": FORMAT,
     "monitor/sec4_anchors": FORMAT,
     "monitor/sec5_results": FORMAT,
+    "monitor/sec6_discussion": FORMAT,
     "distractors/sec4_1_retrieval": {},
     "distractors/sec4_2_humans": {},
     "distractors/sec4_3_robustness": {},
+    "distractors/sec5_exploration": {},
     "zplke/sec3_design": {
         "relation": "P36", "n_test": 1,
         "settings": {"shots": [1], "n_sequence": 2, "n_replaced": 0, "star": 1},
@@ -56,6 +58,7 @@ GIVEN = {  # notebook -> what its six facts need
     "zplke/sec4_2_models": {"n_facts": 1, "settings": {"n_examples": 1}},
     "grapheval/sec3_method": None,
     "grapheval/sec4_results": None,
+    "grapheval/appA_judge": None,
     "explore": {},
 }  # fmt: skip
 
