@@ -189,7 +189,7 @@ def table8(sentences: pd.DataFrame, made: dict[str, pd.DataFrame]) -> Artifact:
     for name, meaning in ERRORS.items():
         rule, pair = "not made: it changes what is said", ("–", "–")
         if name in FLAWS:
-            rule, changed = FLAWS[name][0], np.flatnonzero(made[name]["errors"].map(len))
+            rule, changed = FLAWS[name]["rule"], np.flatnonzero(made[name]["errors"].map(len))
             if len(changed):
                 pair = [own["text"].iloc[changed[0]] for own in (sentences, made[name])]
         rows.append((name, meaning, *pair, rule))

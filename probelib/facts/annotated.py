@@ -9,19 +9,10 @@ import pandas as pd
 from probelib.errors import ProbeError, unknown
 from probelib.facts.model import Facts
 from probelib.facts.table import read_table
-from probelib.facts.text import check_texts, is_a, read_json
+from probelib.facts.text import check_texts, is_a, read_json, read_yaml
+from probelib.paths import PACKAGE
 
-ERRORS = {  # paper, Table 8
-    "adj_noun_conjug": "an adjective or noun treated as a verb",
-    "better_verb": "the wording can be read otherwise",
-    "sub_deter": "no determiner before the subject",
-    "obj_deter": "no determiner before the object",
-    "sub_unclear": "the subject blends into the sentence",
-    "obj_unclear": "the object blends into the sentence",
-    "wrong_conjug": "the verb in the wrong tense",
-    "wrong_language": "not English",
-    "out_of_subject": "the fact is not conveyed",
-}
+ERRORS = read_yaml(PACKAGE / "facts" / "errors.yaml")  # paper, Table 8: name -> meaning
 MINOR = tuple(ERRORS)[:7]  # the others are blunders (paper, appendix B)
 
 
