@@ -16,10 +16,10 @@ from collections.abc import Callable
 
 import papermill
 import psutil
-from jupyter_client.kernelspec import KernelSpecManager
+from ipykernel.kernelspec import make_ipkernel_cmd
+from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 from nbclient.exceptions import DeadKernelError
-from traitlets import default
 
 from probelib import files
 from probelib.lm.internals.memory import NO_MEMORY
@@ -28,18 +28,13 @@ OUT_OF_MEMORY = "most likely out of memory: fewer --jobs, a smaller batch or --q
 
 
 class OwnKernelManager(AsyncKernelManager):
-    """Starts kernels with the running python, not the "python3" of the user's Jupyter folders."""
+    """Starts kernels with the running python, not the "python3" of the user's Jupyter folders. Not
+    by ``ipykernel_launcher``, which drops the working directory from PYTHONPATH: it may be this
+    checkout. Errors only: else each kernel warns that its sockets here are not encrypted."""
 
-    @default("kernel_spec_manager")
-    def _without_installed_specs(self) -> KernelSpecManager:
-        return KernelSpecManager(kernel_dirs=[])
-
-    async def _async_launch_kernel(self, kernel_cmd: list[str], **options: object) -> None:
-        """Errors only: else each kernel warns that its sockets here are not encrypted. Not by
-        ``ipykernel_launcher``, which drops the working directory from PYTHONPATH: it may be this
-        checkout."""
-        command = ["ipykernel" if word == "ipykernel_launcher" else word for word in kernel_cmd]
-        await super()._async_launch_kernel([*command, "--IPKernelApp.log_level=ERROR"], **options)
+    kernel_spec = KernelSpec(
+        argv=make_ipkernel_cmd("ipykernel", extra_arguments=["--IPKernelApp.log_level=ERROR"])
+    )
 
 
 def main() -> None:

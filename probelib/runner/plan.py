@@ -1,17 +1,5 @@
-"""The plan: the notebooks, the needs, artifacts and parameters of each.
-
-``notebooks/plan.yaml``::
-
-    profiles:                            # values for every notebook with such a parameter
-      smoke: {n_facts: 3}
-    steps:
-      - notebook: monitor/sec5_results   # a file beside the plan, without .ipynb
-        title: "MONITOR, section 5"      # default: the notebook's name
-        profiles: [smoke, study]         # those that it belongs to; default: all
-        needs: [monitor/sec4_anchors]    # notebooks whose products this one reads
-        makes: [monitor/table4]          # artifacts: figures/<profile>/monitor/table4.*
-        measured: []                     # those of `makes` with seconds or memory: never compared
-        parameters: {common: {seed: 0}, smoke: {}}
+"""The plan: the notebooks, and the needs, artifacts and parameters of each (``notebooks/plan.yaml``,
+whose head describes its form).
 
 Later values win: the profile's, the step's ``common`` ones, the step's for the profile, the
 command line's. The profile ``mine`` begins with the values of the default one.
