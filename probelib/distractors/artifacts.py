@@ -267,7 +267,7 @@ def figure5(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
 
 def figure8(outcomes: dict[str, dict[str, pd.DataFrame]], seed: int = 0) -> Artifact:
     """Avg@20 against model size with fits; ``outcomes``: search -> ``scores.outcomes_by_model``."""
-    figure, (axes,) = report.column(2.6, 1, len(outcomes), width=report.TWO_COLUMNS, sharey=True)
+    figure, (axes,) = report.subplots(report.TWO_COLUMNS, 2.6, 1, len(outcomes), sharey=True)
     frames, slopes = [], {}
     for axis, (search, own) in zip(axes, outcomes.items(), strict=True):
         n = min(READ_AT, *(beaten.shape[1] for beaten in own.values()))

@@ -10,10 +10,8 @@ from probelib.paths import PACKAGE
 HTML = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 BLANKS = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f]")  # no-break and narrow ones
 # control characters, soft hyphens, marks of direction and zero-width blanks: no reader sees them
-HIDDEN = (
-    "\x00-\x08\x0e-\x1f\x7f-\x9f\xad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
-)
-HIDDEN = re.compile(f"[{HIDDEN}]")
+HIDDEN = "\x00-\x08\x0e-\x1f\x7f-\x9f\xad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069"
+HIDDEN = re.compile(f"[{HIDDEN}\ufeff]")
 JOINERS = re.compile("[\u200c\u200d]")  # part of the spelling in some scripts, never of the name
 NO_NAME = re.compile(r"[QPL]\d+|\?{3,}")  # a bare id, or what replaces a text that was lost
 

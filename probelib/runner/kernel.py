@@ -13,6 +13,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import papermill
 import psutil
@@ -56,21 +57,14 @@ def execute(source: str, target: str, parameters: dict, cwd: str, send: Callable
         count += 1
         send(cell=count)
 
+    how: dict[str, Any] = {"kernel_name": "python3", "language": "python", "cwd": cwd}
+    how |= {"progress_bar": False, "start_timeout": 120, "on_cell_execute": on_cell}
+    # these go through to nbclient
+    how |= {"kernel_manager_class": OwnKernelManager, "coalesce_streams": True}
+    path = target.replace("{", "{{").replace("}", "}}")  # papermill calls str.format
     try:
-        notebook = papermill.execute_notebook(
-            files.read_notebook(source),
-            target.replace("{", "{{").replace("}", "}}"),  # papermill calls str.format
-            parameters,
-            kernel_name="python3",
-            language="python",
-            cwd=cwd,
-            progress_bar=False,
-            start_timeout=120,
-            # the rest goes through to nbclient
-            kernel_manager_class=OwnKernelManager,
-            coalesce_streams=True,
-            on_cell_execute=on_cell,
-        )
+        read = files.read_notebook(source)
+        notebook = papermill.execute_notebook(read, path, parameters, **how)
     except papermill.PapermillExecutionError as error:
         said = f"{error.ename}: {' '.join(str(error.evalue).split())[:500]}"
         if re.search(rf"^(OutOf)?MemoryError|{NO_MEMORY}", said):

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from probelib import paths
 from probelib.errors import ProbeError, printable
@@ -42,14 +42,10 @@ async def execute(environment: dict, job: dict, state: dict) -> str | None:
     The notebook's process has its own session, so Ctrl-C reaches only the runner. It ends when its
     stdin closes: when the runner stops it, or when the runner is killed."""
     with tempfile.TemporaryFile() as words:
-        child = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "probelib.runner.kernel"),
-            env=environment,
-            start_new_session=True,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=words,
-        )
+        command = (sys.executable, "-m", "probelib.runner.kernel")
+        how: dict[str, Any] = {"env": environment, "start_new_session": True, "stderr": words}
+        how |= {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        child = await asyncio.create_subprocess_exec(*command, **how)
         assert child.stdin and child.stdout
         try:
             child.stdin.write(json.dumps(job).encode() + b"\n")
@@ -69,19 +65,11 @@ async def execute(environment: dict, job: dict, state: dict) -> str | None:
 
 
 async def run_steps(
-    profile: str,
-    steps: list[Step],
-    now: dict[str, dict],
-    reasons: dict[str, str | None],
-    workers: Sequence[Worker],
+    profile: str, steps: list[Step], now: dict, reasons: dict, workers: Sequence[Worker]
 ) -> dict[str, StepOutcome]:
-    """Run the steps that have a reason, each after its needs: notebook -> outcome. Those that took
-    longest in the last run come first.
-
-    now      ``uptodate.inputs``
-    reasons  ``uptodate.why``
-    workers  one per notebook at a time
-    """
+    """Run the steps that have a reason (``uptodate.why``), each after its needs: notebook ->
+    outcome. Those that took longest in the last run come first. ``now``: ``uptodate.inputs``;
+    ``workers``: one per notebook at a time."""
     stop = asyncio.current_task().cancel  # type: ignore[union-attr]
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
     outcomes: dict[str, StepOutcome] = {}
@@ -123,9 +111,8 @@ async def _run_step(
     profile: str, step: Step, now: dict, worker: Worker, state: dict
 ) -> StepOutcome:
     """Run one step from a clean slate; success is recorded last."""
-    partial, failed, executed = (
-        uptodate.executed_path(profile, step.notebook, each) for each in (".partial", ".failed", "")
-    )
+    executed = uptodate.executed_path(profile, step.notebook)
+    partial, failed = (executed.with_suffix(f".{each}.ipynb") for each in ("partial", "failed"))
     status = "failed"
     try:
         uptodate.clear(profile, step)

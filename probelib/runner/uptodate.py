@@ -9,7 +9,7 @@ import glob
 import hashlib
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import cache
 from importlib.metadata import version
@@ -133,9 +133,7 @@ def _sha256(file: Path) -> str:
     return _digests[state]
 
 
-def why(
-    profile: str, steps: list[Step], now: dict[str, dict], force: Collection[str]
-) -> dict[str, str | None]:
+def why(profile: str, steps: list[Step], now: dict, force: set[str]) -> dict[str, str | None]:
     """Why each step has to run; None if it is up to date. ``steps`` come after their needs."""
     reasons: dict[str, str | None] = {}
     for step in steps:

@@ -13,9 +13,8 @@ import io
 import re
 import subprocess
 import sys
-import tarfile
+import zipfile
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
@@ -52,9 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if differ else 0
 
 
-def compare_runs(
-    steps: list, ours: dict[str, bytes], committed: dict[str, bytes]
-) -> tuple[int, pd.DataFrame]:
+def compare_runs(steps: list, ours: dict, committed: dict) -> tuple[int, pd.DataFrame]:
     """(number of artifacts compared, differences: one row per artifact and column, ``FOUND``) of
     artifact -> content of its CSV file. Raise ProbeError if nothing is compared."""
     rows, planned = [], [name for step in steps for name in step.makes if name not in step.measured]
@@ -125,14 +122,13 @@ def from_folder(folder: Path) -> dict[str, bytes]:
 
 def from_git(profile: str) -> dict[str, bytes]:
     """artifact -> content of its CSV file in the last commit of this checkout."""
-    command = ["git", "-C", str(paths.ROOT), "archive", "HEAD", f"figures/{profile}"]
-    packed = io.BytesIO(subprocess.run(command, capture_output=True).stdout)
-    try:
-        with TemporaryDirectory() as folder, tarfile.open(fileobj=packed) as archive:
-            archive.extractall(folder, filter="data")
-            return from_folder(Path(folder) / "figures" / profile)
-    except tarfile.ReadError:
-        raise ProbeError(f"no committed figures of profile {profile!r} in {paths.ROOT}") from None
+    command = ["git", "-C", str(paths.ROOT), "archive", "--format=zip", "HEAD"]
+    packed = subprocess.run([*command, f"figures/{profile}"], capture_output=True).stdout
+    if not packed:
+        raise ProbeError(f"no committed figures of profile {profile!r} in {paths.ROOT}")
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        names = [name for name in archive.namelist() if name.endswith(".csv")]
+        return {"/".join(Path(n).with_suffix("").parts[-2:]): archive.read(n) for n in names}
 
 
 if __name__ == "__main__":
