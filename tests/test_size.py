@@ -28,7 +28,7 @@ ROOMS = {  # organisms took over what beyond gave up: corpora of the trial, teac
     "zplke": 1329,
 }
 TESTS, BENCH = 12994, 1423
-SENTENCES, ARGUMENTS, WIDE = 5, 8, 0
+SENTENCES, ARGUMENTS, WIDE = 0, 8, 0
 PAPERS = ("monitor", "zplke", "distractors", "grapheval", "beyond")
 
 

@@ -87,7 +87,7 @@ def quality_against_cost(ranked: pd.DataFrame) -> Artifact:
     control = points[points["control"]].iloc[0]
     unable = [name for name in _unable(points) if name in OWN]
     rows = len(own) + len(unable)
-    figure, axes = report.column(0.16 * rows + 0.9, width=report.TWO_COLUMNS)
+    figure, axes = report.subplots(report.TWO_COLUMNS, 0.16 * rows + 0.9)
     axis = axes[0, 0]
     axis.axvspan(0, control["concordance"], color="0.94", zorder=0)
     axis.axvline(0.5, color="0.3", linewidth=0.9, linestyle=":", zorder=1)
@@ -127,7 +127,7 @@ def dose_curve(ranked: pd.DataFrame) -> Artifact:
     first = primary_of(ranked)
     named = [*first[~first["control"]].groupby("paper", sort=False)["measure"].first()]
     named += first["measure"][first["control"]].head(1).tolist()
-    figure, axes = report.column(2.7)
+    figure, axes = report.subplots(report.COLUMN, 2.7)
     axis = axes[0, 0]
     for number, name in enumerate(named):
         rows = table[table["measure"] == name]

@@ -120,7 +120,7 @@ def gpt2_confidence(choices: pd.DataFrame) -> Artifact:
 
 
 def _confidence(kept: pd.DataFrame, curve: pd.DataFrame):
-    figure, axes = report.column(1.9, 1, 2)
+    figure, axes = report.subplots(report.COLUMN, 1.9, 1, 2)
     left, right = axes[0]
     left.fill_between(kept["K"], kept["low"], kept["high"], alpha=0.25, color=BLUE)
     left.plot(kept["K"], kept["accuracy"], color=BLUE, marker="o", markersize=2, label="accuracy")
@@ -149,7 +149,7 @@ def gpt2_distractors(choices: pd.DataFrame) -> Artifact:
     curves["all_taken"] = [int((choices["wrong"] < n).sum()) for n in ns]
     curves["avg"], curves["avg low"], curves["avg high"] = average[["mean", "low", "high"]]
     curves = curves.reset_index()
-    figure, axes = report.column(2.3)
+    figure, axes = report.subplots(report.COLUMN, 2.3)
     axis, first = axes[0, 0], curves.iloc[0]
     axis.axhspan(first["avg low"], first["avg high"], color=ORANGE, alpha=0.25, linewidth=0)
     axis.axhline(first["avg"], linestyle="--", color=ORANGE, label="Avg@n")

@@ -189,7 +189,7 @@ def table8(sentences: pd.DataFrame, made: dict[str, pd.DataFrame]) -> Artifact:
     for name, meaning in ERRORS.items():
         rule, pair = "not made: it changes what is said", ("–", "–")
         if name in FLAWS:
-            rule, changed = FLAWS[name][0], np.flatnonzero(made[name]["errors"].map(len))
+            rule, changed = FLAWS[name]["rule"], np.flatnonzero(made[name]["errors"].map(len))
             if len(changed):
                 pair = [own["text"].iloc[changed[0]] for own in (sentences, made[name])]
         rows.append((name, meaning, *pair, rule))
@@ -267,7 +267,7 @@ def figure5(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
 
 def figure8(outcomes: dict[str, dict[str, pd.DataFrame]], seed: int = 0) -> Artifact:
     """Avg@20 against model size with fits; ``outcomes``: search -> ``scores.outcomes_by_model``."""
-    figure, (axes,) = report.column(2.6, 1, len(outcomes), width=report.TWO_COLUMNS, sharey=True)
+    figure, (axes,) = report.subplots(report.TWO_COLUMNS, 2.6, 1, len(outcomes), sharey=True)
     frames, slopes = [], {}
     for axis, (search, own) in zip(axes, outcomes.items(), strict=True):
         n = min(READ_AT, *(beaten.shape[1] for beaten in own.values()))

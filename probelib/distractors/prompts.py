@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from probelib.facts.model import Facts, rng
+from probelib.facts.text import read_yaml
 from probelib.paths import PACKAGE
 from probelib.prompts import statement, templates_of
 
@@ -19,7 +20,7 @@ def judge_prompt(sentence: str, labels: Iterable[str], prediction: str) -> str:
     examples: the sentence, every right label, the generated text."""
     template = (PACKAGE / "distractors" / "judge_prompt.txt").read_text(encoding="utf-8").rstrip()
     truth = json.dumps(list(labels), ensure_ascii=False)
-    return template.format(query=f"{sentence} ____", labels=truth, prediction=prediction.strip())
+    return template.format(query=sentence, labels=truth, prediction=prediction.strip())
 
 
 def karr_texts(facts: pd.DataFrame, pool: Facts, labels: dict[str, tuple[str, ...]], seed: int = 0):
@@ -60,42 +61,23 @@ def karr_texts(facts: pd.DataFrame, pool: Facts, labels: dict[str, tuple[str, ..
     return pd.DataFrame(rows, columns=["fact", "term", "share", "before", "text", "rest"])
 
 
-# Errors of verbalizations
-
-TENSES = {"is": "was", "are": "were", "was": "will be", "were": "will be", "has": "had",
-          "lies": "lay", "belongs": "belonged"}  # fmt: skip
-CONJUGATED = {"called": "calls", "known": "knows", "located": "locates", "based": "bases",
-              "owned": "owns", "made": "makes", "developed": "develops", "born": "bears",
-              "named": "names", "founded": "founds", "spoken": "speaks"}  # fmt: skip
-DOUBTS = {"is": "may be", "was": "may have been"}
+# errors of verbalizations (table 8) with the rules that make them; see the file
+FLAWS = read_yaml(PACKAGE / "distractors" / "flaws.yaml")
 
 
-def _swap(text: str, subject: str, words: dict[str, str]) -> str:
-    """A text with the first of some words, outside the subject, replaced."""
-    found = re.search(rf"\b({'|'.join(words)})\b", text.replace(subject, "\ue000" * len(subject)))
-    return text if found is None else text[: found.start()] + words[found[0]] + text[found.end() :]
-
-
-def _subject_article(text: str, subject: str) -> str:
-    """A text without the subject's article, or with a wrong one if it has none."""
-    bare = re.sub(rf"\b[Tt]he {re.escape(subject)}", lambda _: subject, text, count=1)
-    return bare if bare != text else text.replace(subject, f"the {subject}", 1)
-
-
-# errors that people found in templates (table 8): name -> (rule, (text, subject) -> text)
-FLAWS = {
-    "sub_deter": ("an article before the subject, or its own taken away", _subject_article),
-    "obj_deter": (
-        "an article before the object, or its own taken away",
-        lambda text, s: text.removesuffix(" the") if text.endswith(" the") else f"{text} the",
-    ),
-    "wrong_conjug": ("the first verb in another tense", lambda text, s: _swap(text, s, TENSES)),
-    "adj_noun_conjug": ("a participle conjugated: called, calls",
-                        lambda text, s: _swap(text, s, CONJUGATED)),
-    "better_verb": ("may be in place of is", lambda text, s: _swap(text, s, DOUBTS)),
-    "sub_unclear": ("the subject in small letters", lambda text, s: text.replace(s, s.lower(), 1)),
-    "obj_unclear": ("'what one calls' before the object", lambda text, s: f"{text} what one calls"),
-}  # fmt: skip
+def with_error(text: str, subject: str, error: str) -> str:
+    """A text with an error of ``FLAWS``; the text itself where its rule finds nothing to spoil."""
+    about, open_text = FLAWS[error], text.replace(subject, "[X]")
+    words = about.get("words", {})
+    for word in re.finditer(r"\w+", open_text):
+        if word[0] in words:
+            changed = open_text[: word.start()] + words[word[0]] + open_text[word.end() :]
+            return changed.replace("[X]", subject)
+    for pattern, by in about.get("edits", ()):
+        changed = re.sub(pattern, by, open_text, count=1)
+        if changed != open_text:
+            return changed.replace("[X]", subject).replace("[x]", subject.lower())
+    return text
 
 
 def flawed(prompts: pd.DataFrame, facts: Facts, shares: dict[str, float], seed: int = 0):
@@ -107,7 +89,8 @@ def flawed(prompts: pd.DataFrame, facts: Facts, shares: dict[str, float], seed: 
     for prompt, fact, text in prompts[["prompt", "fact", "text"]].itertuples(index=False):
         made, draw = [], rng(seed, "flaw", prompt)
         for name, share in shares.items():
-            spoilt = FLAWS[name][1](text, subjects[fact]) if draw.random() < share else text
+            chosen = draw.random() < share
+            spoilt = with_error(text, subjects[fact], name) if chosen else text
             if spoilt != text:
                 text, made = spoilt, [*made, name]
         texts.append(text)

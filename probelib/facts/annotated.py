@@ -9,19 +9,11 @@ import pandas as pd
 from probelib.errors import ProbeError, unknown
 from probelib.facts.model import Facts
 from probelib.facts.table import read_table
-from probelib.facts.text import check_texts, is_a, read_json
+from probelib.facts.text import check_texts, is_a, read_json, read_yaml
+from probelib.paths import PACKAGE
 
-ERRORS = {  # paper, Table 8
-    "adj_noun_conjug": "an adjective or noun treated as a verb",
-    "better_verb": "the wording can be read otherwise",
-    "sub_deter": "no determiner before the subject",
-    "obj_deter": "no determiner before the object",
-    "sub_unclear": "the subject blends into the sentence",
-    "obj_unclear": "the object blends into the sentence",
-    "wrong_conjug": "the verb in the wrong tense",
-    "wrong_language": "not English",
-    "out_of_subject": "the fact is not conveyed",
-}
+ERRORS = read_yaml(PACKAGE / "facts" / "errors.yaml")  # paper, Table 8: name -> meaning
+STAND_IN = "people's ratings or exposure counts"  # what is missing where popularity stands in
 MINOR = tuple(ERRORS)[:7]  # the others are blunders (paper, appendix B)
 
 
@@ -58,10 +50,8 @@ def read_verbalizations(path: str | Path) -> pd.DataFrame:
     errors    tuple of names from ``ERRORS``; empty: free of errors
     """
     table = read_table(Path(path), needed=("context", "errors", "correction"))
-    errors = [
-        () if texts == "-" else tuple(name.strip() for name in texts.split(","))
-        for texts in table["errors"]
-    ]
+    split = lambda texts: () if texts == "-" else tuple(map(str.strip, texts.split(",")))
+    errors = [split(texts) for texts in table["errors"]]
     for (where, cells), names in zip(table.iterrows(), errors, strict=True):
         if odd := [name for name in names if name not in ERRORS]:
             raise unknown(f"verbalization error at {where}", odd[0], ERRORS)
@@ -69,9 +59,6 @@ def read_verbalizations(path: str | Path) -> pd.DataFrame:
             wanted = "the context present or past, and a correction where there are errors"
             raise ProbeError(f"{where}: needed are {wanted}: {str(dict(cells))[:200]}")
     return pd.DataFrame({"context": table["context"].tolist(), "errors": errors})
-
-
-STAND_IN = "people's ratings or exposure counts"  # what is missing where popularity stands in
 
 
 def rated(

@@ -5,30 +5,18 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from probelib.paths import PACKAGE
+
 HTML = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 BLANKS = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f]")  # no-break and narrow ones
 # control characters, soft hyphens, marks of direction and zero-width blanks: no reader sees them
-HIDDEN = (
-    "\x00-\x08\x0e-\x1f\x7f-\x9f\xad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
-)
-HIDDEN = re.compile(f"[{HIDDEN}]")
+HIDDEN = "\x00-\x08\x0e-\x1f\x7f-\x9f\xad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069"
+HIDDEN = re.compile(f"[{HIDDEN}\ufeff]")
 JOINERS = re.compile("[\u200c\u200d]")  # part of the spelling in some scripts, never of the name
 NO_NAME = re.compile(r"[QPL]\d+|\?{3,}")  # a bare id, or what replaces a text that was lost
 
-THE = """
-Abbasid Caliphate|African Union|Austrian Empire|Aztec Empire|Bahamas|British Empire|
-British Virgin Islands|Byzantine Empire|Cayman Islands|Central African Republic|Comoros|Congo|
-Cook Islands|Czech Republic|Democratic Republic of the Congo|Dominican Republic|European Union|
-Falkland Islands|Faroe Islands|Gambia|German Empire|Han dynasty|Holy Roman Empire|Inca Empire|
-Isle of Man|Kingdom of Italy|Maldives|Marshall Islands|Ming dynasty|Mongol Empire|Mughal Empire|
-Netherlands|Netherlands Antilles|Northern Mariana Islands|Ottoman Empire|Papal States|
-Persian Empire|Philippines|Qing dynasty|Republic of Genoa|Republic of Ireland|Republic of Venice|
-Republic of the Congo|Roman Empire|Roman Republic|Russian Empire|Seychelles|Solomon Islands|
-Song dynasty|Soviet Union|Tang dynasty|Turks and Caicos Islands|Umayyad Caliphate|
-United Arab Emirates|United Kingdom|United Nations|United States|United States Virgin Islands|
-Vatican|Weimar Republic|Yuan dynasty
-"""
-THE = frozenset(THE.replace("\n", "").split("|"))
+# names with "the" in a sentence
+THE = frozenset((PACKAGE / "facts" / "the.txt").read_text(encoding="utf-8").splitlines())
 # after these words a name is quoted or introduced, and takes no article
 BARE = re.compile(r"(called|named|name|country of|team|film|city of) $")
 

@@ -10,7 +10,7 @@ from probelib.facts.graphs.graph import statistics
 from probelib.grapheval import measures
 from probelib.grapheval.measures import METRICS, SCORES, Answer
 from probelib.grapheval.speed import ALONE, TOGETHER
-from probelib.report import TWO_COLUMNS, Artifact, cases, check, column, dot_rows, heat, marks
+from probelib.report import Artifact, cases, charts, check, dot_rows, heat, marks
 from probelib.stats import heterogeneity, magnitude
 
 WORDS = {0: "says true", 1: "says false", 2: "does not know"}  # Answer -> words
@@ -81,7 +81,7 @@ def flow(rows: dict[str, list[str]]):
     from matplotlib.patches import Rectangle
 
     heights = [3.2 + max(text.count("\n") for text in texts) for texts in rows.values()]  # lines
-    figure, axes = column(0.145 * sum(heights), width=TWO_COLUMNS)
+    figure, axes = charts.subplots(charts.TWO_COLUMNS, 0.145 * sum(heights))
     axis, top, gap = axes[0, 0], 0.0, 0.05
     axis.set(xlim=(0, 1), ylim=(-sum(heights), 0))
     axis.axis("off")
@@ -153,7 +153,7 @@ def figure8(linked: pd.DataFrame) -> Artifact:
     """Correlations of the metrics with each other and more: ``measures.correlate_models``."""
     names = list(dict.fromkeys([*linked["y"], *linked["x"]]))  # T, I, C, D, ...
     n = linked["model"].nunique()
-    figure, axes = column(0.9 + 0.95 * n, n)
+    figure, axes = charts.subplots(charts.COLUMN, 0.9 + 0.95 * n, n)
     for axis, (model, rows) in zip(axes[:, 0], linked.groupby("model", sort=False), strict=True):
         square = pd.DataFrame(np.eye(len(names)), names, names)
         for x, y, r in rows[["x", "y", "pearson"]].itertuples(index=False):
@@ -189,7 +189,7 @@ def table3(predicted: pd.DataFrame, substitute: pd.Series) -> Artifact:
     means = measures.held_out_quality(judged, ["states of", "answers of"])
     wide = means.pivot(index="states of", columns="answers of", values="recall")
     wide = wide.loc[substitute.index, substitute.index]
-    figure, axes = column(1.2 + 0.4 * len(wide))
+    figure, axes = charts.subplots(charts.COLUMN, 1.2 + 0.4 * len(wide))
     heat(axes[0, 0], wide.rename(index=_short, columns=_short), low=0, high=1, colours="Blues")
     axes[0, 0].set(xlabel="answers of", ylabel="states of")
     found = measures.judge_differences(predicted, substitute)

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
+from jinja2 import Template
 
 from probelib import store
 from probelib.errors import unknown
 from probelib.grapheval.measures import Answer
 from probelib.lm.names import family, organisms, tuned_of, tuned_pairs
+from probelib.paths import PACKAGE
 from probelib.prompts import INSTRUCTION, split_instruction
 
 PART = 256  # statements in a part of the store
@@ -150,13 +152,8 @@ def instructions(models: dict) -> pd.DataFrame:
 def request_template(samples: list[tuple]) -> str:
     """A prompt that requests the statement template of a relation (the words are the kit's), with
     solved examples. ``samples``: as for ``write_template``."""
-    task = "Write one English sentence that says what a relation of a knowledge graph means. Put "
-    slots = "{head} where the first name goes and {tail} where the second one goes, each once."
-    lines = [task + slots]
-    for name, pairs, template in [*samples[1:], samples[0]]:
-        lines += ["", f"Relation: {name}", *(f"- {head} | {name} | {tail}" for head, tail in pairs)]
-        lines.append(f"Sentence: {template}")
-    return "\n".join(lines).removesuffix(f" {samples[0][2]}")
+    text = (PACKAGE / "grapheval" / "request.txt.j2").read_text(encoding="utf-8")
+    return Template(text, trim_blocks=True).render(samples=[*samples[1:], samples[0]]).rstrip()
 
 
 def check_template(text: str) -> tuple[str | None, str]:

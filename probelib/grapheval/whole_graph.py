@@ -109,12 +109,12 @@ def verbalize(
     rows = templates[["relation", "template"]]
     if len(twice := rows["relation"][rows["relation"].duplicated()]):
         raise ProbeError(f"relation {twice.iloc[0]!r} has two templates; give one")
-    known, own = {r: _with_slots(r, t) for r, t in rows.itertuples(index=False)}, []
+    known, own = _slotted(dict(rows.itertuples(index=False))), []
     keys, labels = (graph.relations[c].to_pylist() for c in ("relation", "label"))
     for key, label in zip(keys, labels, strict=True):
         template = known.get(key) or known.get(label)
         if default_template and not template:
-            template = _with_slots(key, default_template.replace("{relation}", label or key))
+            template = _slotted({key: default_template.replace("{relation}", label or key)})[key]
         own.append(template)
     sayable = np.array([t is not None for t in own], dtype=bool)
     keep, reasons = np.ones(len(graph), bool), []
@@ -133,13 +133,16 @@ def verbalize(
     return VerbalizedGraph(*parts, [t for t in own if t is not None], left_out, len(graph))
 
 
-def _with_slots(relation: str, template: str) -> str:
-    """A template with [X] and [Y], each once."""
-    slots = template.replace("{head}", "[X]").replace("{tail}", "[Y]")
-    if slots.count("[X]") != 1 or slots.count("[Y]") != 1:
-        needed = "must hold one [X] ({head}) and one [Y] ({tail})"
-        raise ProbeError(f"relation {relation!r}: the template {template!r} {needed}")
-    return slots
+def _slotted(templates: dict[str, str]) -> dict[str, str]:
+    """Templates by relation with [X] and [Y], each once."""
+    found = {}
+    for relation, template in templates.items():
+        slots = template.replace("{head}", "[X]").replace("{tail}", "[Y]")
+        if slots.count("[X]") != 1 or slots.count("[Y]") != 1:
+            needed = "must hold one [X] ({head}) and one [Y] ({tail})"
+            raise ProbeError(f"relation {relation!r}: the template {template!r} {needed}")
+        found[relation] = slots
+    return found
 
 
 def _reduced(graph: Graph, keep: np.ndarray, relations: np.ndarray) -> Graph:

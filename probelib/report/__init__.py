@@ -6,7 +6,6 @@ from probelib.report.charts import (
     SMALL,
     TWO_COLUMNS,
     bands,
-    column,
     dot_rows,
     heat,
     lines,

@@ -35,11 +35,6 @@ def subplots(width: float, height: float, rows: int = 1, columns: int = 1, **opt
     return plt.subplots(rows, columns, figsize=(width, height), squeeze=False, **options)
 
 
-def column(height: float, rows: int = 1, columns: int = 1, width: float = COLUMN, **options):
-    """A figure as wide as a printed column, and its axes [rows, columns]."""
-    return subplots(width, height, rows, columns, **options)
-
-
 def model_style(name: str) -> dict:
     """``color``, ``marker`` and ``linestyle`` of a model, the same in all figures of a notebook.
 
@@ -107,7 +102,7 @@ def bands(panels: dict[str, dict[str, pd.DataFrame]], xlabel: str, ylabel: str):
     ``mean``, ``low`` and ``high``, shares, by x, whole numbers from 1). The x axis is logarithmic,
     with markers at its ticks."""
     width = COLUMN if len(panels) < 3 else TWO_COLUMNS
-    figure, axes = column(2.3, columns=len(panels), width=width, sharey=True)
+    figure, axes = subplots(width, 2.3, columns=len(panels), sharey=True)
     names, drawn = list(dict.fromkeys(name for own in panels.values() for name in own)), {}
     for axis, (title, curves) in zip(axes[0], panels.items(), strict=True):
         last = max(curve.index[-1] for curve in curves.values())
@@ -183,8 +178,8 @@ def dot_rows(panels: dict, row: str, series: str, label: str, level=np.nan, side
     most = [max(sizes[i : i + side]) for i in range(0, len(sizes), side)]
     down, legend = len(most), 0.13 * -(-len(names) // 3)
     height = 0.7 + 0.3 * down + sum(most) * max(0.16, 0.07 * len(names)) + legend
-    options = {"sharex": True, "height_ratios": most, "width": COLUMN if side == 1 else TWO_COLUMNS}
-    figure, axes = column(height, down, side, **options)
+    width = COLUMN if side == 1 else TWO_COLUMNS
+    figure, axes = subplots(width, height, down, side, sharex=True, height_ratios=most)
     dots = {"linestyle": "", "markersize": 3, "elinewidth": 0.8, "clip_on": False, "zorder": 3}
     for axis, (title, numbers) in zip(axes.flat, panels.items(), strict=False):
         lines = list(dict.fromkeys(numbers[row]))

@@ -23,18 +23,8 @@ FEWEST = 6  # cases; of fewer not even all of one sign are significant (two-side
 
 
 class Claim(NamedTuple):
-    """A claim of an artifact in ``claims.yaml``; an unknown key raises TypeError.
-
-    claim      in plain words, at most 15
-    statistic  what is estimated, with its unit
-    quote      the paper's own words, at most 15, which stand in ``section`` of the paper; "" for
-               a claim of the kit
-    sign       1: the claim says that the statistic lies above ``level``; -1: below it
-    printed    the value in the paper
-    cases      what the cases are, in the plural: models, relations, pairs of models
-    decimals   digits after the point when printed
-    mixed      whether the cases have different units, so that their mean says nothing
-    """
+    """A claim of an artifact; the head of ``claims.yaml`` says what its keys mean, and an unknown
+    one raises TypeError."""
 
     claim: str
     statistic: str
@@ -49,12 +39,7 @@ class Claim(NamedTuple):
 
 
 class Texts(NamedTuple):
-    """An artifact's entry in ``claims.yaml``: all that is said about it.
-
-    needs      what the chosen models must have, or the artifact cannot be shown
-    columns    columns of the printed table; () for all (the CSV always holds all)
-    decimals   digits after the point in the printed table: one number, or column -> number
-    """
+    """An artifact's entry in ``claims.yaml``, whose head says what its keys mean."""
 
     caption: str
     alt: str = ""

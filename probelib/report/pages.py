@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 import pandas as pd
+from jinja2 import Environment, PackageLoader
 
 from probelib import files, paths, published
 from probelib.errors import printable
@@ -31,50 +32,38 @@ from probelib.report.shown import (
     one_line,
 )
 
-DEFAULT = "atlas"  # the profile whose pages are committed
 BESIDE = {"SmolLM2": "real"}  # column of the page of claims -> committed profile that it shows
+COMMITTED = {"the organisms": "atlas"} | BESIDE
 LONGEST = 30  # rows of a table that are shown unfolded
-CLAIMS = """# What the papers claim, and what came out here
-
-One row per claim. *In the paper* quotes it, *its number* is printed there or computed from its
-table; *here* is the estimate of the artifact that the link leads to. The verdict comes from 95 %
-intervals alone: *shown* or *reversed* if they exclude the level of the claim, *undecided* if they
-do not; cases are counted, never outvoted. All estimates are in `.claims.csv` files.
-"""
-# With it a browser runs no script and loads nothing, even if a text is not escaped somewhere.
-POLICY = (
-    "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; img-src data:; "
-    "font-src data:; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'\">"
-)
+TEMPLATES = Environment(loader=PackageLoader("probelib", "report"), trim_blocks=True)
+TEMPLATES.filters |= {"title": artifact_title, "md": escape_markdown, "line": one_line}
 
 
 def book(profile: str, steps: list, status: dict[str, str]) -> Path:
     """Write all pages of a profile; return the path of the HTML page. A page that fails is named on
     it, and the others stay. ``steps``: of the plan; ``status``: how each notebook ended."""
-    parts, rows = [], [("notebook", "this run")]
-    for step in steps:
-        link = f"[{escape_markdown(step.title)}](#{step.notebook})"
-        rows.append((link, escape_markdown(status.get(step.notebook, ""))))
-        folder = page_path(profile, step.notebook).parent
-        try:
-            page = write_page(profile, step)
-            text = page.read_text(encoding="utf-8") if page else f"# {step.title}\n\nNot made yet."
-            shown = _standalone(text, folder)
-        except Exception as error:  # a damaged notebook or record must not cost the other pages
-            again = f"./run_all.sh --profile {profile} --only {step.notebook} --force"
-            text = f"# {step.title}\n\nThis page failed ({type(error).__name__}: {error}). Again: "
-            shown = _standalone(escape_markdown(f"{text}`{again}`"), folder)
-        parts.append(f"<section id='{step.notebook}'>{shown}</section>")
+    parts = [_section(profile, step) for step in steps]
     contact_sheet(profile)
     if found := write_claims(profile, steps):
         parts.insert(0, _standalone(found.read_text(encoding="utf-8"), found.parent))
-    front = "# What do language models know as fact?\n\n"
-    front = to_html(f"{front}Profile {profile}.\n\n{markdown_rows(rows)}")
-    head = f"<!doctype html><html lang='en'><meta charset='utf-8'>{POLICY}"
-    style = (paths.PACKAGE / "report" / "page.css").read_text()
-    head += f"<title>probelib: {html.escape(profile)}</title><style>{style}</style>"
-    body = f"{head}{front}{''.join(parts)}</html>\n"
-    return files.write(paths.RUNS / profile / "report.html", printable(body))
+    front = TEMPLATES.get_template("front.md.j2")
+    parts.insert(0, to_html(front.render(profile=profile, steps=steps, status=status)))
+    body = TEMPLATES.get_template("book.html.j2").render(profile=profile, parts=parts)
+    return files.write(paths.RUNS / profile / "report.html", printable(body) + "\n")
+
+
+def _section(profile: str, step) -> str:
+    """The page of a step as HTML; a page that fails says how to make it again."""
+    folder = page_path(profile, step.notebook).parent
+    try:
+        page = write_page(profile, step)
+        text = page.read_text(encoding="utf-8") if page else f"# {step.title}\n\nNot made yet."
+        shown = _standalone(text, folder)
+    except Exception as error:  # a damaged notebook or record must not cost the other pages
+        again = f"./run_all.sh --profile {profile} --only {step.notebook} --force"
+        text = f"# {step.title}\n\nThis page failed ({type(error).__name__}: {error}). Again: "
+        shown = _standalone(escape_markdown(f"{text}`{again}`"), folder)
+    return f"<section id='{step.notebook}'>{shown}</section>"
 
 
 def _standalone(text: str, folder: Path) -> str:
@@ -136,23 +125,17 @@ def write_page(profile: str, step) -> Path | None:
 def _with_summary(body: str, profile: str, step) -> str:
     """The page with the claims of its artifacts at the top, each with a link, and the same page of
     the committed profiles."""
-    lines, folder, scope = [], page_path(profile, step.notebook).parent, ""
+    records, folder = {}, page_path(profile, step.notebook).parent
     for artifact in step.makes:
-        file = paths.FIGURES / profile / f"{artifact}.json"
-        record = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-        if record.get("finding"):
-            link = f"[{artifact_title(artifact)}](#{artifact.split('/')[1]})"
-            lines.append(f"- {link}: {escape_markdown(record['finding'])}")
-        scope = record.get("scope", scope)  # the last artifact's, when all models have been read
-    if scope:
-        lines.append(f"- Scores of this page: {escape_markdown(scope)}")
-    for name, other in ({"the organisms": DEFAULT} | BESIDE).items():
-        if other != profile and (page := page_path(other, step.notebook)).exists():
-            lines.append(f"- The same on {name}: [{other}]({_link(page, folder)})")
-    if not lines:
+        if (file := paths.FIGURES / profile / f"{artifact}.json").exists():
+            records[artifact] = json.loads(file.read_text(encoding="utf-8"))
+    there = [(n, o, page_path(o, step.notebook)) for n, o in COMMITTED.items() if o != profile]
+    others = [(name, o, _link(page, folder)) for name, o, page in there if page.exists()]
+    if not records and not others:
         return body
+    summary = TEMPLATES.get_template("summary.md.j2").render(records=records, others=others)
     head, *rest = re.split(r"(?m)^(?=## |### )", body, maxsplit=1)
-    return "\n".join([head, "## In short\n", *lines, "", *rest])
+    return "\n".join([head, summary, *rest])
 
 
 def _outputs(outputs: list, profile: str, folder: Path) -> list[str]:
@@ -189,18 +172,11 @@ def artifact_markdown(profile: str, artifact: str, folder: Path, picture: bool =
     else:
         content = (record["shown"] or "").encode() or stem.with_suffix(".csv").read_bytes()
         shown = table_markdown(read_csv(content), record["decimals"], record["bold"])
-    what = "all columns" if record["shown"] else "numbers"
-    numbers = f"[{what}]({_link(stem.with_suffix('.csv'), folder)})"
-    about = f"**{artifact_title(artifact)}.** {escape_markdown(record['caption'])}"
-    finding = f"> {escape_markdown(record['finding'])}" if record["finding"] else ""
-    folded = ""
-    if (printed := published.find(artifact)) is not None:
-        table = table_markdown(printed.fillna(""), decimals=None)
-        folded = f"<details><summary>In the paper</summary>\n\n{table}\n\n</details>"
-    anchor = f"<a id='{artifact.split('/')[1]}'></a>"
-    return "\n\n".join(
-        filter(None, (anchor, shown, f"{about} <sub>({numbers})</sub>", finding, folded))
-    )
+    printed = published.find(artifact)
+    values = {"name": artifact, "record": record, "shown": shown}
+    values["csv"] = _link(stem.with_suffix(".csv"), folder)
+    values["printed"] = None if printed is None else table_markdown(printed.fillna(""), None)
+    return TEMPLATES.get_template("artifact.md.j2").render(values).strip()
 
 
 def table_markdown(table: pd.DataFrame, decimals: dict | int | None = 3, bold=None) -> str:
@@ -225,35 +201,22 @@ def _cells(column: pd.Series, digits: int | None) -> list[str]:
 
 def write_claims(profile: str, steps: list) -> Path | None:
     """Write the page of claims of a profile from the artifacts' files; None if none was made."""
-    beside, parts = {name: other for name, other in BESIDE.items() if other != profile}, []
-    saved = lambda path: pd.read_csv(path) if path.exists() else None
-    for paper, name in PAPERS.items():
-        rows = [("claim", "in the paper", "its number", "here", *beside)]
-        for step in steps:
-            for artifact in [name for name in step.makes if name.startswith(f"{paper}/")]:
-                link = f"[{artifact_title(artifact)}]({step.notebook}.md#{artifact.split('/')[1]})"
-                tables = [paths.FIGURES / each / artifact for each in (profile, *beside.values())]
-                found = [saved(path.with_suffix(".claims.csv")) for path in tables]
-                if found[0] is not None:
-                    rows += _claim_rows(artifact, link, found)
-        parts += [f"\n## {name}\n\n{markdown_rows(rows)}\n"] if len(rows) > 1 else []
+    beside = {name: other for name, other in BESIDE.items() if other != profile}
+    folders = [paths.FIGURES / each for each in (profile, *beside.values())]
+    none, papers = pd.DataFrame(columns=claims.COLUMNS), {name: [] for name in PAPERS}
+    made = [(name, step.notebook) for step in steps for name in step.makes]
+    for artifact, notebook in [each for each in made if each[0].split("/")[0] in PAPERS]:
+        there = [folder / f"{artifact}.claims.csv" for folder in folders]
+        tables = [pd.read_csv(path) if path.exists() else none for path in there]
+        for key in dict.fromkeys(tables[0]["key"]):
+            about = claims.texts(artifact).claim(key)
+            own = [table[table["key"] == key] for table in tables]  # empty: cannot be shown there
+            here = [claims.result(each, about) if len(each) else "–" for each in own]
+            papers[artifact.split("/")[0]].append((about, artifact, notebook, here))
+    names = {"names": PAPERS, "beside": beside}
+    page = TEMPLATES.get_template("claims.md.j2").render(papers=papers, **names)
     target = paths.FIGURES / profile / "claims.md"
-    return files.write(target, CLAIMS + "".join(parts)) if parts else None
-
-
-def _claim_rows(artifact: str, link: str, found: list) -> list[tuple[str, ...]]:
-    """A row of cells per claim of an artifact; ``found``: its claims in every profile, or None."""
-    rows, of = [], claims.texts(artifact)
-    for key in dict.fromkeys(found[0]["key"]):
-        about, here = of.claim(key), []
-        for table in found:
-            own = None if table is None else table[table["key"] == key]
-            missing = own is None or own.empty  # a claim that these models cannot show
-            here.append("–" if missing else escape_markdown(claims.result(own, about)))
-        quoted = f"“{escape_markdown(about.quote)}” ({about.section})" if about.quote else "–"
-        printed = "–" if pd.isna(about.printed) else f"{about.printed:g}"
-        rows.append((f"{escape_markdown(about.claim)} {link}", quoted, printed, *here))
-    return rows
+    return files.write(target, page) if any(papers.values()) else None
 
 
 def _relinked(body: str, notebook: str, folder: Path) -> str:
@@ -275,7 +238,7 @@ def _link(target: Path, folder: Path) -> str:
     return Path(os.path.relpath(target, folder)).as_posix()
 
 
-def contact_sheet(profile: str, columns: int = 6) -> Path | None:
+def contact_sheet(profile: str) -> Path | None:
     """Write one picture of all figures of a profile, in small, with names; None if it has none."""
     from PIL import Image, ImageDraw
 
@@ -283,9 +246,9 @@ def contact_sheet(profile: str, columns: int = 6) -> Path | None:
     key = lambda path: (path.parent.name, [int(n) for n in re.findall(r"\d+", path.stem)], path)
     if not (found := sorted(folder.glob("*/*.png"), key=key)):
         return None
-    sheet = Image.new("RGB", (columns * wide, -(-len(found) // columns) * high), "white")
+    sheet = Image.new("RGB", (6 * wide, -(-len(found) // 6) * high), "white")
     for place, path in enumerate(found):
-        x, y = place % columns * wide + 10, place // columns * high
+        x, y = place % 6 * wide + 10, place // 6 * high
         ImageDraw.Draw(sheet).text((x, y + 6), str(path.relative_to(folder)), "black", font_size=15)
         with Image.open(path) as picture:
             picture.thumbnail((wide - 20, high - 40), Image.Resampling.LANCZOS)

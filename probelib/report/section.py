@@ -93,13 +93,8 @@ class Section:
     def __init__(self, name: str, profile: str, facts, values: dict):
         self.folder = paths.FIGURES / files.slug(profile)
         self.scores = paths.RUNS / files.slug(profile) / "scores"
-        self.provenance = {
-            "notebook": name,
-            "profile": profile,
-            "parameters": parameters_of(name, values),
-            "versions": versions(),
-            "facts": facts,
-        }
+        self.provenance = {"notebook": name, "profile": profile, "versions": versions()}
+        self.provenance |= {"parameters": parameters_of(name, values), "facts": facts}
         if isinstance(facts, Facts):
             about = {"source": facts.source, "digest": facts.digest(), "facts": len(facts.facts)}
             self.provenance["facts"] = about | {"relations": len(facts.relations)}
@@ -146,29 +141,12 @@ class Section:
             for suffix, date in ((".png", "Software"), (".pdf", "CreationDate")):
                 drawn = shown.picture(artifact.figure, suffix[1:], metadata={date: None})
                 files.write(path.with_suffix(suffix), drawn)
-        what = {
-            "artifact": artifact.name,
-            "kind": "table" if artifact.figure is None else "figure",
-            "caption": texts.caption,
-            "finding": artifact.finding,
-            "alt": texts.alt,
-            "decimals": texts.decimals,
-            "bold": artifact.bold(),
-            "scope": self.scope(),
-            "shown": None if table.equals(artifact.frame) else csv(table),
-        }
+        what = {"artifact": artifact.name, "kind": "figure" if artifact.figure else "table"}
+        what |= {"caption": texts.caption, "finding": artifact.finding, "alt": texts.alt}
+        what |= {"decimals": texts.decimals, "bold": artifact.bold()}
+        what["shown"] = None if table.equals(artifact.frame) else csv(table)
         record = what | self.provenance | {"models": self._read}
         files.write_json(path.with_suffix(".json"), record)
-
-    def scope(self) -> str:
-        """A line for the page: whose scores, on which facts."""
-        about, parts = self.provenance["facts"], []
-        if names := {model["model"] for model in self._read}:
-            parts.append(f"{len(names)} models" if len(names) > 1 else min(names))
-        if about:
-            n = f"{about['facts']:,} facts of {about['relations']} relations"
-            parts.append(f"{n} ({about['source']})")
-        return " · ".join([*parts, f"profile {self.provenance['profile']}"])
 
     def _path(self, artifact: str) -> Path:
         return self.folder.joinpath(*map(files.slug, artifact.split("/")))

@@ -13,13 +13,8 @@ import pandas as pd
 from probelib.report import claims
 
 ARTIFACT = "probelib_artifact"  # key in the metadata of outputs: the artifact they belong to
-PAPERS = {
-    "monitor": "MONITOR",
-    "zplke": "ZP-LKE",
-    "distractors": "Distractors",
-    "grapheval": "GraphEval",
-    "beyond": "Beyond the papers",
-}
+PAPERS = {"monitor": "MONITOR", "zplke": "ZP-LKE", "distractors": "Distractors"}
+PAPERS |= {"grapheval": "GraphEval", "beyond": "Beyond the papers"}
 
 
 def artifact_title(name: str) -> str:

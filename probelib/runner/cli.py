@@ -20,45 +20,10 @@ from probelib.errors import ProbeError, printable, unknown
 from probelib.runner import cluster, plan, preflight, steps, uptodate
 from probelib.runner.plan import Plan, Step
 
+OPTIONS = Path(__file__).with_name("options.yaml")
 # parameters that always name a file or a folder
 FILES = {"exposures", "folder", "pageviews", "ratings_file", "released", "results", "templates"}
 FILES |= {"verbalizations"}
-EXAMPLES = """\
-examples:
-  ./run_all.sh                                  all notebooks, shipped facts and models (atlas)
-  ./run_all.sh --only monitor/table4 --force    rerun the notebook that makes this table
-  ./run_all.sh --only zplke --models EleutherAI/pythia-410m,mine=./my_model --quantize 8bit
-  ./run_all.sh --only monitor --set data=table folder=my.csv columns=subject:s,relation:p,object:o
-  PROBELIB_OUT=../mine ./run_all.sh ...         write figures and runs there
-
-other commands (README.md, notebooks/your_own.md, CONTRIBUTING.md): lab (JupyterLab),
-  compare MODEL OTHER, course --out DIR, verify, test [--fast | --slow], bench, campaign
-
-Each run first deletes the previous products of its notebooks in figures/<profile>. A failed run
-leaves no products. A stopped run resumes with the same command.
-Exit code: 0 success, 1 a step failed, 2 the request or the plan is wrong, 130 stopped.
-"""
-YES = {"action": "store_true"}
-FLAGS: dict[str, tuple[dict, str]] = {
-    "--profile": ({"metavar": "NAME"}, "models and number of facts: smoke, atlas, real, study, "
-                  "small, paper; default: mine with --models, --quantize or --set, else atlas"),
-    "--only": ({"nargs": "+", "metavar": "NAME"}, "notebooks, papers (monitor) or artifacts "
-               "(monitor/table4), with the notebooks they need; default: everything"),
-    "--models": ({"metavar": "A,B"}, "in place of all models of the notebooks: shipped models, "
-                 "Hugging Face ids, folders, NAME=any of these (shown as NAME). --set tuned=[C] "
-                 "judge=D adds models of other roles"),
-    "--quantize": ({"metavar": "BITS"}, "8bit or 4bit: load the models quantized"),
-    "--set": ({"nargs": "+", "metavar": "NAME=VALUE", "default": []}, "other parameters of the "
-              "notebooks; numbers, true, false, null, [a, b] and {a: 1} as in JSON, the rest text"),
-    "--jobs": ({"metavar": "N", "type": int}, "notebooks at a time; default: the number of GPUs, "
-               "or 2, or one per worker of a cluster"),
-    "--force": (YES, "run the selected notebooks although up to date"),
-    "--on": ({"metavar": "ADDRESS", "default": "local"}, "run the notebooks on the workers of a "
-             "Dask scheduler (tcp://host:8786)"),
-    "--list": (YES, "show the notebooks and the artifacts of each"),
-    "--dry-run": (YES, "show what would run and why, and how long it took the last time"),
-    "--plan": ({"metavar": "FILE", "type": Path}, "another plan, with its notebooks beside it"),
-}  # fmt: skip
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -108,10 +73,10 @@ def _run(args: argparse.Namespace) -> int:
         print(f"profile {args.profile}: products in {paths.FIGURES / args.profile}")
         _print_table(("notebook", "runs"), [(n, why or "up to date") for n, why in reasons.items()])
         told = [f"models: {', '.join(preflight.models(settings))}", *preflight.lacking(settings)]
-        last = [uptodate.seconds(args.profile, name) for name, why in reasons.items() if why]
-        if known := list(filter(None, last)):
-            some = "" if all(last) else f"; {last.count(0)} of {len(last)} without a record"
-            told.append(f"last run: {sum(known) / 60:.1f} min, one after the other{some}")
+        stale = [name for name, reason in reasons.items() if reason]
+        last = [uptodate.read(args.profile, name).get("seconds") for name in stale]
+        if last and all(last):
+            told.append(f"last run: {sum(last) / 60:.1f} min, one after the other")
         print(printable("\n".join(dict.fromkeys(told))))
         return 0
     with uptodate.lock(args.profile):
@@ -146,31 +111,30 @@ async def _execute(whole: Plan, chosen: list[Step], settings: dict, force: set, 
 
 
 def _parser() -> argparse.ArgumentParser:
-    look: dict = {"epilog": EXAMPLES, "formatter_class": argparse.RawDescriptionHelpFormatter}
-    what = "Run the notebooks that make all tables and figures."
-    parser = argparse.ArgumentParser("run_all.sh", description=what, **look)
-    for flag, (options, text) in FLAGS.items():
-        parser.add_argument(flag, help=text, **options)
+    about = parameters.read_yaml(OPTIONS.read_text(encoding="utf-8"))
+    look = {"formatter_class": argparse.RawDescriptionHelpFormatter}
+    parser = argparse.ArgumentParser("run_all.sh", **about["command"], **look)
+    parser.register("type", "int", int)
+    for flag, options in about["options"].items():
+        parser.add_argument(flag, **options)
     return parser
 
 
-def _given(args: argparse.Namespace, types: dict[str, set[type]] | None = None) -> dict:
-    """The notebook parameters that the command line sets. Raise ProbeError for a wrong flag.
-
-    types   see ``plan.types``
-    """
+def _given(args: argparse.Namespace, types: dict[str, set[type]]) -> dict:
+    """The notebook parameters that the command line sets (``types``: see ``plan.types``). Raise
+    ProbeError for a wrong flag."""
     if args.jobs is not None and args.jobs < 1:
         raise ProbeError(f"--jobs is {args.jobs}; it takes 1 or more.")
     if "://" not in args.on and args.on != "local":
         raise unknown("engine (--on)", args.on, ("local", "tcp://HOST:PORT"))
-    assigned = dict(_assigned(each, types or {}) for each in args.set)
+    assigned = dict(_assigned(each, types) for each in args.set)
     for name in sorted(FILES & assigned.keys()):
         if isinstance(assigned[name], str) and not os.path.exists(assigned[name]):
             raise ProbeError(f"--set {name}={assigned[name]}: there is no such file or folder.")
     if columns := assigned.pop("columns", None):
         assigned["data"] = f"{assigned.get('data', 'table')}?{columns}"
     if args.models is not None:
-        assigned = _only(args.models, types or {"models": {list}}) | assigned
+        assigned = _only(args.models, types) | assigned
     return assigned | ({"quantize": args.quantize} if args.quantize is not None else {})
 
 
@@ -179,11 +143,12 @@ def _only(models: str, types: dict[str, set[type]]) -> dict:
     chosen = list(dict.fromkeys(name.strip() for name in models.split(",") if name.strip()))
     if not chosen:
         raise ProbeError("--models is empty; it takes names, as in --models a,b.")
-    found: dict = {n: [] if list in types[n] else None for n in preflight.NAMES if n in types}
-    if not found:
+    values: dict = {n: [] if list in types[n] else None for n in preflight.NAMES if n in types}
+    if not values:
         raise ProbeError("--models: none of the selected notebooks takes a model.")
-    values = {"models": chosen, "model_name": chosen[0]}
-    return found | {name: value for name, value in values.items() if name in found}
+    return values | {
+        n: v for n, v in (("models", chosen), ("model_name", chosen[0])) if n in values
+    }
 
 
 def _assigned(assignment: str, types: dict[str, set[type]]) -> tuple[str, Any]:

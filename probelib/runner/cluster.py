@@ -39,11 +39,10 @@ def on_worker(job: dict, out: str) -> str | None:
         return f"the worker cannot write {out}/runs; workers need this folder at the same path"
     worker = get_worker()
     key = worker.get_current_task()
-    environment = steps.environments(1)[0] | {"PROBELIB_OUT": out}
-    environment["IPYTHONDIR"] = str(Path(out) / "runs" / ".ipython")
+    own = {"PROBELIB_OUT": out, "IPYTHONDIR": f"{out}/runs/.ipython"}
 
     async def run() -> str | None:
-        work = asyncio.create_task(steps.execute(environment, job, {}))
+        work = asyncio.create_task(steps.execute(steps.environments(1)[0] | own, job, {}))
         while not (await asyncio.wait([work], timeout=0.5))[0]:
             task = worker.state.tasks.get(key)
             if task is None or task.state != "executing":

@@ -13,13 +13,14 @@ import re
 import sys
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import papermill
 import psutil
-from jupyter_client.kernelspec import KernelSpecManager
+from ipykernel.kernelspec import make_ipkernel_cmd
+from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 from nbclient.exceptions import DeadKernelError
-from traitlets import default
 
 from probelib import files
 from probelib.lm.internals.memory import NO_MEMORY
@@ -28,18 +29,13 @@ OUT_OF_MEMORY = "most likely out of memory: fewer --jobs, a smaller batch or --q
 
 
 class OwnKernelManager(AsyncKernelManager):
-    """Starts kernels with the running python, not the "python3" of the user's Jupyter folders."""
+    """Starts kernels with the running python, not the "python3" of the user's Jupyter folders. Not
+    by ``ipykernel_launcher``, which drops the working directory from PYTHONPATH: it may be this
+    checkout. Errors only: else each kernel warns that its sockets here are not encrypted."""
 
-    @default("kernel_spec_manager")
-    def _without_installed_specs(self) -> KernelSpecManager:
-        return KernelSpecManager(kernel_dirs=[])
-
-    async def _async_launch_kernel(self, kernel_cmd: list[str], **options: object) -> None:
-        """Errors only: else each kernel warns that its sockets here are not encrypted. Not by
-        ``ipykernel_launcher``, which drops the working directory from PYTHONPATH: it may be this
-        checkout."""
-        command = ["ipykernel" if word == "ipykernel_launcher" else word for word in kernel_cmd]
-        await super()._async_launch_kernel([*command, "--IPKernelApp.log_level=ERROR"], **options)
+    kernel_spec = KernelSpec(
+        argv=make_ipkernel_cmd("ipykernel", extra_arguments=["--IPKernelApp.log_level=ERROR"])
+    )
 
 
 def main() -> None:
@@ -61,21 +57,14 @@ def execute(source: str, target: str, parameters: dict, cwd: str, send: Callable
         count += 1
         send(cell=count)
 
+    how: dict[str, Any] = {"kernel_name": "python3", "language": "python", "cwd": cwd}
+    how |= {"progress_bar": False, "start_timeout": 120, "on_cell_execute": on_cell}
+    # these go through to nbclient
+    how |= {"kernel_manager_class": OwnKernelManager, "coalesce_streams": True}
+    path = target.replace("{", "{{").replace("}", "}}")  # papermill calls str.format
     try:
-        notebook = papermill.execute_notebook(
-            files.read_notebook(source),
-            target.replace("{", "{{").replace("}", "}}"),  # papermill calls str.format
-            parameters,
-            kernel_name="python3",
-            language="python",
-            cwd=cwd,
-            progress_bar=False,
-            start_timeout=120,
-            # the rest goes through to nbclient
-            kernel_manager_class=OwnKernelManager,
-            coalesce_streams=True,
-            on_cell_execute=on_cell,
-        )
+        read = files.read_notebook(source)
+        notebook = papermill.execute_notebook(read, path, parameters, **how)
     except papermill.PapermillExecutionError as error:
         said = f"{error.ename}: {' '.join(str(error.evalue).split())[:500]}"
         if re.search(rf"^(OutOf)?MemoryError|{NO_MEMORY}", said):

@@ -1,17 +1,5 @@
-"""The plan: the notebooks, the needs, artifacts and parameters of each.
-
-``notebooks/plan.yaml``::
-
-    profiles:                            # values for every notebook with such a parameter
-      smoke: {n_facts: 3}
-    steps:
-      - notebook: monitor/sec5_results   # a file beside the plan, without .ipynb
-        title: "MONITOR, section 5"      # default: the notebook's name
-        profiles: [smoke, study]         # those that it belongs to; default: all
-        needs: [monitor/sec4_anchors]    # notebooks whose products this one reads
-        makes: [monitor/table4]          # artifacts: figures/<profile>/monitor/table4.*
-        measured: []                     # those of `makes` with seconds or memory: never compared
-        parameters: {common: {seed: 0}, smoke: {}}
+"""The plan: the notebooks, and the needs, artifacts and parameters of each (``notebooks/plan.yaml``,
+whose head describes its form).
 
 Later values win: the profile's, the step's ``common`` ones, the step's for the profile, the
 command line's. The profile ``mine`` begins with the values of the default one.
@@ -58,10 +46,8 @@ class Plan:
 
 
 def read(file: Path | None = None) -> Plan:
-    """Read a plan (default: notebooks/plan.yaml) and check it against its notebooks.
-
-    Raise ProbeError, which names the file, the entry, the error and the nearest existing names.
-    """
+    """Read a plan (default: notebooks/plan.yaml) and check it against its notebooks. A ProbeError
+    names the file, the entry, the error and the nearest existing names."""
     file = Path(file or paths.NOTEBOOKS / "plan.yaml").resolve()
     try:
         content = parameters.read_yaml(file.read_text(encoding="utf-8"))
@@ -90,10 +76,8 @@ def read(file: Path | None = None) -> Plan:
 
 def matching(plan: Plan, names: Iterable[str], profile: str = "") -> set[str]:
     """The notebooks that ``names`` (of notebooks, papers or artifacts) select. A paper's name
-    leaves out notebooks that do not belong to the ``profile``, if one is given.
-
-    Raise ProbeError for an unknown name.
-    """
+    leaves out notebooks that do not belong to the ``profile``, if one is given. Raise ProbeError
+    for an unknown name."""
     named = [(step, each) for step in plan.steps for each in (step.notebook, *step.makes)]
     found = set()
     for name in names:
@@ -120,9 +104,7 @@ def with_needs(plan: Plan, notebooks: Iterable[str]) -> list[Step]:
     return [step for step in plan.steps if step.notebook in wanted]
 
 
-def settings(
-    plan: Plan, steps: Sequence[Step], profile: str, given: dict | None = None
-) -> dict[str, dict]:
+def settings(plan: Plan, steps: Sequence[Step], profile: str, given: dict | None = None) -> dict:
     """The checked parameters of every step: notebook -> name -> value.
 
     ``given`` (from the command line) goes to the steps with such a parameter, or with such a name

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from probelib import paths
 from probelib.errors import ProbeError, printable
@@ -42,14 +42,10 @@ async def execute(environment: dict, job: dict, state: dict) -> str | None:
     The notebook's process has its own session, so Ctrl-C reaches only the runner. It ends when its
     stdin closes: when the runner stops it, or when the runner is killed."""
     with tempfile.TemporaryFile() as words:
-        child = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "probelib.runner.kernel"),
-            env=environment,
-            start_new_session=True,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=words,
-        )
+        command = (sys.executable, "-m", "probelib.runner.kernel")
+        how: dict[str, Any] = {"env": environment, "start_new_session": True, "stderr": words}
+        how |= {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        child = await asyncio.create_subprocess_exec(*command, **how)
         assert child.stdin and child.stdout
         try:
             child.stdin.write(json.dumps(job).encode() + b"\n")
@@ -69,55 +65,43 @@ async def execute(environment: dict, job: dict, state: dict) -> str | None:
 
 
 async def run_steps(
-    profile: str,
-    steps: list[Step],
-    now: dict[str, dict],
-    reasons: dict[str, str | None],
-    workers: Sequence[Worker],
+    profile: str, steps: list[Step], now: dict, reasons: dict, workers: Sequence[Worker]
 ) -> dict[str, StepOutcome]:
-    """Run the steps that have a reason, each after its needs: notebook -> outcome. Those that took
-    longest in the last run come first.
-
-    now      ``uptodate.inputs``
-    reasons  ``uptodate.why``
-    workers  one per notebook at a time
-    """
+    """Run the steps that have a reason (``uptodate.why``), each after its needs: notebook ->
+    outcome. Those that took longest in the last run come first. ``now``: ``uptodate.inputs``;
+    ``workers``: one per notebook at a time."""
     stop = asyncio.current_task().cancel  # type: ignore[union-attr]
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
-    ended = {step.notebook: asyncio.Event() for step in steps}
     outcomes: dict[str, StepOutcome] = {}
     running: dict[str, dict] = {}  # what ``_show`` shows
-    last = {step.notebook: uptodate.seconds(profile, step.notebook) for step in steps}
-    free: asyncio.Queue = asyncio.Queue()
-    for each in workers:
-        free.put_nowait(each)
+    tasks: dict[str, asyncio.Task] = {}
+    free, turn = list(workers), asyncio.Semaphore(len(workers))
 
     async def run(step: Step) -> None:
-        name, reason = step.notebook, reasons[step.notebook]
-        for need in step.needs:
-            await ended[need].wait()
-        outcome = StepOutcome("up to date")
+        name, reason, outcome = step.notebook, reasons[step.notebook], StepOutcome("up to date")
+        await asyncio.gather(*(tasks[need] for need in step.needs))
         if unmet := [n for n in step.needs if outcomes[n].status in ("failed", "skipped")]:
             outcome = StepOutcome("skipped", f"needs {unmet[0]}")
         elif reason is not None:
-            worker = await free.get()
-            print_line(f"{'start':10} {name} ({reason})")
-            running[name] = {"start": time.monotonic(), "cell": 0}
-            outcome = await _run_step(profile, step, now[name], worker, running[name])
-            del running[name]
-            free.put_nowait(worker)
+            async with turn:
+                worker = free.pop()
+                print_line(f"{'start':10} {name} ({reason})")
+                running[name] = {"start": time.monotonic(), "cell": 0}
+                outcome = await _run_step(profile, step, now[name], worker, running[name])
+                del running[name]
+                free.append(worker)
         outcomes[name] = outcome
-        ended[name].set()
         label = "FAILED" if outcome.status == "failed" else outcome.status
         head = f"{label:10} {name} {outcome.time}".rstrip()
         print_line(": ".join(filter(None, (head, outcome.message))))
 
+    last = {name: uptodate.read(profile, name).get("seconds", 0.0) for name in reasons}
     due = {name: last[name] for name, reason in reasons.items() if reason}
     live = asyncio.create_task(_show(due, outcomes, running, len(workers)))
     try:
         async with asyncio.TaskGroup() as group:
             for step in sorted(steps, key=lambda step: last[step.notebook], reverse=True):
-                group.create_task(run(step))
+                tasks[step.notebook] = group.create_task(run(step))
     finally:
         live.cancel()
     return {step.notebook: outcomes[step.notebook] for step in steps}
@@ -127,10 +111,9 @@ async def _run_step(
     profile: str, step: Step, now: dict, worker: Worker, state: dict
 ) -> StepOutcome:
     """Run one step from a clean slate; success is recorded last."""
-    partial, failed, executed = (
-        uptodate.executed_path(profile, step.notebook, each) for each in (".partial", ".failed", "")
-    )
-    outcome = StepOutcome("failed")
+    executed = uptodate.executed_path(profile, step.notebook)
+    partial, failed = (executed.with_suffix(f".{each}.ipynb") for each in ("partial", "failed"))
+    status = "failed"
     try:
         uptodate.clear(profile, step)
         failed.unlink(missing_ok=True)
@@ -142,25 +125,24 @@ async def _run_step(
         if missing := uptodate.missing(profile, step):
             where = f"(expected in {paths.FIGURES / profile})"
             error = error or f"did not make {', '.join(missing)} {where}"
-        elif change := uptodate.changed_input(now, again):
+        for change in uptodate.changed_inputs(now, again):
             error = error or f"{change} while it ran: run it again"
-        if error:
-            if partial.exists():  # the notebook up to its failure
-                os.replace(partial, failed)
-                error += f"; see {failed}"
-            outcome = StepOutcome("failed", error, f"{seconds:.1f} s")
-        else:
+        if not error:
             os.replace(partial, executed)
             uptodate.write(profile, step, now, round(seconds, 2))
-            outcome = StepOutcome("ok", time=f"{seconds:.1f} s")
-    except (OSError, ProbeError) as error:
-        said = cannot_write(error) if isinstance(error, OSError) else str(error)
-        outcome = StepOutcome("failed", said)
+            status = "ok"
+        elif partial.exists():  # the notebook up to its failure
+            os.replace(partial, failed)
+            error += f"; see {failed}"
+        return StepOutcome(status, error or "", f"{seconds:.1f} s")
+    except OSError as problem:
+        return StepOutcome(status, cannot_write(problem))
+    except ProbeError as problem:
+        return StepOutcome(status, str(problem))
     finally:
-        if outcome.status == "failed":  # also if it was stopped
+        if status == "failed":  # also if it was stopped
             with contextlib.suppress(OSError):
                 uptodate.clear(profile, step)
-    return outcome
 
 
 def environments(jobs: int | None) -> list[dict]:

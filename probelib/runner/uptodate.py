@@ -5,15 +5,17 @@ keys of the needed steps, and the seconds.
 """
 
 import contextlib
-import fcntl
 import glob
 import hashlib
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+
+import filelock
 
 from probelib import files, paths
 from probelib.errors import ProbeError
@@ -27,10 +29,6 @@ MODELS = (
     "models", "seeds", "tuned", "encoder_decoders", "masked", "model_name", "studied", "judge",
 )  # fmt: skip
 SUFFIXES = (".csv", ".claims.csv", ".json", ".html", ".tex", ".png", ".pdf")
-# what a change is called
-INPUTS = {"parameters": "parameters changed", "outside": "files changed"}
-INPUTS |= {"notebook": "notebook changed", "versions": "other versions"}
-INPUTS |= {"library": "library changed"}
 # in this process: why Hugging Face is not asked again; state of a file -> its digest
 _offline: list[str] = []
 _digests: dict[tuple, str] = {}
@@ -45,13 +43,10 @@ def inputs(steps: Iterable[Step], settings: dict[str, dict]) -> dict[str, dict]:
     for step in steps:
         cells = json.loads(step.path.read_text(encoding="utf-8"))["cells"]
         code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-        found[step.notebook] = {
-            "notebook": {"code": _digest(code)},
-            "library": library,
-            "versions": versions,
-            "parameters": settings[step.notebook],
-            "outside": outside(settings[step.notebook]),
-        }
+        values = settings[step.notebook]
+        found[step.notebook] = {"parameters": values, "files": outside(values)}
+        found[step.notebook] |= {"notebook": {"code": _digest(code)}, "versions": versions}
+        found[step.notebook]["library"] = library
     return found
 
 
@@ -138,26 +133,31 @@ def _sha256(file: Path) -> str:
     return _digests[state]
 
 
-def why(
-    profile: str, steps: list[Step], now: dict[str, dict], force: Collection[str]
-) -> dict[str, str | None]:
+def why(profile: str, steps: list[Step], now: dict, force: set[str]) -> dict[str, str | None]:
     """Why each step has to run; None if it is up to date. ``steps`` come after their needs."""
     reasons: dict[str, str | None] = {}
     for step in steps:
-        then = read(profile, step.notebook)
-        if step.notebook in force:
-            reason: str | None = "forced"
-        elif not then:
-            failed = executed_path(profile, step.notebook, ".failed").exists()
-            reason = "failed last time" if failed else "never ran"
-        else:
-            moved = _different(then["needs"], {need: _key(profile, need) for need in step.needs})
-            needs = [f"needs {need}, which runs" for need in step.needs if reasons[need]]
-            needs += [f"needs {need}, which changed" for need in moved]
-            reason = changed_input(then, now[step.notebook]) or next(iter(needs), None)
-            reason = reason or _changed_product(profile, step, then)
-        reasons[step.notebook] = reason
+        changes = _changes(profile, step, now[step.notebook], reasons)
+        reasons[step.notebook] = "forced" if step.notebook in force else next(changes, None)
     return reasons
+
+
+def _changes(profile: str, step: Step, now: dict, reasons: dict) -> Iterator[str]:
+    """What changed since the step succeeded, or that it never did, in words."""
+    then, made = read(profile, step.notebook), products(profile, step)
+    if not then:
+        failed = executed_path(profile, step.notebook, ".failed").exists()
+        yield "failed last time" if failed else "never ran"
+        return
+    yield from changed_inputs(then, now)
+    yield from (f"needs {need}, which runs" for need in step.needs if reasons[need])
+    moved = _different(then["needs"], {need: _key(profile, need) for need in step.needs})
+    yield from (f"needs {need}, which changed" for need in moved)
+    if not executed_path(profile, step.notebook).exists():
+        yield "product missing: executed notebook"
+    # `missing`: an artifact that was added to the plan
+    for name in [*_different(then["products"], made), *missing(profile, step)]:
+        yield f"product {'changed' if name in made else 'missing'}: {name}"
 
 
 def products(profile: str, step: Step) -> dict[str, str]:
@@ -196,29 +196,22 @@ def clear(profile: str, step: Step) -> None:
         (paths.FIGURES / profile / file).unlink(missing_ok=True)
 
 
-@contextlib.contextmanager
-def lock(profile: str, shared: bool = False) -> Iterator[None]:
-    """Lock the profile; the lock ends with the process, even if it is killed.
-
-    shared   for those who only read products: several at a time, none during a run
-    """
+def lock(profile: str) -> AbstractContextManager:
+    """Lock the profile; the lock ends with the process, even if it is killed."""
     file = paths.RUNS / profile / "lock"
     file.parent.mkdir(parents=True, exist_ok=True)
-    with open(file, "a") as stream:
-        try:
-            fcntl.flock(stream, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-        except BlockingIOError:
-            said = f"another run of profile {profile} is in progress ({file} is locked)"
-            raise ProbeError(f"{said}; wait until it ends, or stop it.") from None
-        yield
+    try:
+        return filelock.FileLock(file).acquire(blocking=False)
+    except filelock.Timeout:
+        said = f"another run of profile {profile} is in progress ({file} is locked)"
+        raise ProbeError(f"{said}; wait until it ends, or stop it.") from None
 
 
-def changed_input(then: dict, now: dict) -> str | None:
-    """What differs between two ``inputs`` of a step, in words; None if nothing does."""
-    for key, what in INPUTS.items():
-        if moved := _different(then[key], now[key]):
-            return f"{what}: {', '.join(moved[:3])}"
-    return None
+def changed_inputs(then: dict, now: dict) -> Iterator[str]:
+    """What differs between two ``inputs`` of a step, in words."""
+    for what, value in now.items():
+        if moved := _different(then.get(what, {}), value):
+            yield f"{what} changed: {', '.join(moved[:3])}"
 
 
 def _different(old: dict, new: dict) -> list[str]:
@@ -226,24 +219,9 @@ def _different(old: dict, new: dict) -> list[str]:
     return [n for n in sorted({*old, *new}) if _digest(old.get(n)) != _digest(new.get(n))]
 
 
-def _changed_product(profile: str, step: Step, then: dict) -> str | None:
-    made = products(profile, step)
-    if not executed_path(profile, step.notebook).exists():
-        return "product missing: executed notebook"
-    # `missing`: an artifact that was added to the plan
-    for name in [*_different(then["products"], made), *missing(profile, step)]:
-        return f"product {'changed' if name in made else 'missing'}: {name}"
-    return None
-
-
 def read(profile: str, notebook: str) -> dict:
     """What ``write`` recorded; {} if the step never succeeded or the record was changed."""
     return files.read_sealed(_file(profile, notebook)) or {}
-
-
-def seconds(profile: str, notebook: str) -> float:
-    """How long the step took in the profile's last run; 0 without a record."""
-    return read(profile, notebook).get("seconds", 0.0)
 
 
 def _file(profile: str, notebook: str) -> Path:

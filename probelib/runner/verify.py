@@ -13,6 +13,7 @@ import io
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -33,16 +34,14 @@ def main(arguments: list[str] | None = None) -> int:
     """Compare and print the differences; return the exit code."""
     what = "Compare a run's numbers with the committed ones."
     parser = argparse.ArgumentParser("run_all.sh verify", description=what)
-    add = parser.add_argument
-    add("--profile", default=plan.DEFAULT, help="whose figures: atlas (default), smoke, ...")
-    add("--against", type=Path, metavar="FOLDER", help="default: the last commit's figures")
-    args = parser.parse_args(arguments)
+    said = "whose figures: atlas (default), smoke, ..."
+    parser.add_argument("--profile", default=plan.DEFAULT, help=said)
+    profile = parser.parse_args(arguments).profile
     try:
-        steps = plan.steps_of(plan.read(), args.profile)
-        with uptodate.lock(args.profile, shared=True):
-            ours = from_folder(paths.FIGURES / args.profile)
-            committed = from_folder(args.against) if args.against else from_git(args.profile)
-        compared, found = compare_runs(steps, ours, committed)
+        steps = plan.steps_of(plan.read(), profile)
+        with uptodate.lock(profile):
+            ours = from_folder(paths.FIGURES / profile)
+        compared, found = compare_runs(steps, ours, from_git(profile))
     except ProbeError as error:
         print(error, file=sys.stderr)
         return 2
@@ -52,23 +51,20 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if differ else 0
 
 
-def compare_runs(
-    steps: list, ours: dict[str, bytes], committed: dict[str, bytes]
-) -> tuple[int, pd.DataFrame]:
+def compare_runs(steps: list, ours: dict, committed: dict) -> tuple[int, pd.DataFrame]:
     """(number of artifacts compared, differences: one row per artifact and column, ``FOUND``) of
     artifact -> content of its CSV file. Raise ProbeError if nothing is compared."""
-    rows, compared = [], 0
-    for step in steps:
-        for artifact in sorted({*step.makes} - {*step.measured} & (ours.keys() | committed.keys())):
-            compared += 1
-            if artifact in ours and artifact in committed:
-                found = differences(read(ours[artifact]), read(committed[artifact]))
-            else:
-                found = [("", "not committed" if artifact in ours else "not made here", 0, np.nan)]
-            rows += [(artifact, *row) for row in found]
+    rows, planned = [], [name for step in steps for name in step.makes if name not in step.measured]
+    compared = [name for name in planned if name in ours or name in committed]
+    for artifact in compared:
+        if artifact in ours and artifact in committed:
+            found = differences(read(ours[artifact]), read(committed[artifact]))
+        else:
+            found = [("", "not committed" if artifact in ours else "not made here", 0, np.nan)]
+        rows += [(artifact, *row) for row in found]
     if not compared:
         raise ProbeError("nothing to compare: neither side has any of these artifacts")
-    return compared, pd.DataFrame(rows, columns=FOUND)
+    return len(compared), pd.DataFrame(rows, columns=FOUND)
 
 
 def read(content: bytes) -> pd.DataFrame:
@@ -83,12 +79,12 @@ def differences(ours: pd.DataFrame, committed: pd.DataFrame) -> list[tuple]:
     if list(ours) != list(committed) or len(ours) != len(committed):
         return [("", "other rows or columns", abs(len(ours) - len(committed)), np.nan)]
     found = []
-    for column in map(str, ours):
+    for column in ours.columns[(ours != committed).any()]:
         mine, theirs = ours[column], committed[column]
-        wrong, distance = (mine != theirs).to_numpy(), pd.Series(np.nan, mine.index)
-        if wrong.any() and is_inexact(mine, theirs):
-            distance = pd.Series(np.abs(numbers(mine) - numbers(theirs)))
-            wrong = wrong & ~(distance <= _allowed(committed, column)).to_numpy()  # NaN: missing
+        wrong, distance = mine != theirs, pd.Series(np.nan, mine.index)
+        if is_inexact(mine, theirs):
+            distance = (numbers(mine) - numbers(theirs)).abs()
+            wrong &= ~(distance <= _allowed(committed, column))  # NaN: missing
         if wrong.any():
             found.append((column, "differs", int(wrong.sum()), distance[wrong].max()))
     return found
@@ -96,46 +92,43 @@ def differences(ours: pd.DataFrame, committed: pd.DataFrame) -> list[tuple]:
 
 def is_inexact(*columns: pd.Series) -> bool:
     """Whether columns of texts hold numbers, as the kit writes them, and not only whole ones."""
-    whole = all(column.str.fullmatch(r"-?\d*").all() for column in columns)
+    whole = pd.concat(columns).str.fullmatch(r"-?\d*").all()
     return not whole and all(map(sheets.holds_numbers, columns))
 
 
-def numbers(column: pd.Series) -> np.ndarray:
-    """The numbers in a column of texts, (rows,); "" is NaN."""
-    return column.where(column != "", "nan").to_numpy(float)
+def numbers(column: pd.Series) -> pd.Series:
+    """The numbers in a column of texts; "" is NaN."""
+    return column.where(column != "", "nan").astype(float)
 
 
-def _allowed(committed: pd.DataFrame, column: str) -> np.ndarray:
-    """The distance allowed in each row of a column of numbers, (rows,)."""
+def _allowed(committed: pd.DataFrame, column: str) -> pd.Series:
+    """The distance allowed in each row of a column of numbers."""
     values = numbers(committed[column])
-    scores = SCORES * np.maximum(1.0, np.nan_to_num(np.abs(values), posinf=1.0))
+    scores = SCORES * values.abs().replace(np.inf, 1).clip(1)
     end = END.fullmatch(column)
     other = end and end[1] + ("high" if end[2] == "low" else "low")
     if other not in committed or not is_inexact(committed[other], committed[column]):
         return scores
-    width = np.abs(numbers(committed[other]) - values)
-    return np.maximum(scores, INTERVALS * np.nan_to_num(width, posinf=0.0))
+    width = (numbers(committed[other]) - values).abs().replace(np.inf, 0)
+    return np.fmax(scores, INTERVALS * width)
 
 
 def from_folder(folder: Path) -> dict[str, bytes]:
     """artifact -> content of its CSV file in a folder such as figures/atlas."""
     if not folder.is_dir():
-        raise ProbeError(f"{folder}: no such folder. Run the notebooks, or name one by --against")
+        raise ProbeError(f"{folder}: no such folder. Run the notebooks first")
     return {f"{p.parent.name}/{p.stem}": p.read_bytes() for p in sorted(folder.glob("*/*.csv"))}
 
 
 def from_git(profile: str) -> dict[str, bytes]:
     """artifact -> content of its CSV file in the last commit of this checkout."""
-
-    def git(*words: str) -> bytes:
-        return subprocess.run(["git", "-C", str(paths.ROOT), *words], capture_output=True).stdout
-
-    listed = git("ls-tree", "-r", "-z", "--name-only", "HEAD", f"figures/{profile}/").decode()
-    names = [name for name in listed.split("\0") if name.endswith(".csv")]
-    if not names:
-        where = f"no committed figures of profile {profile!r} in {paths.ROOT}"
-        raise ProbeError(f"{where}; name others by --against")
-    return {"/".join(Path(n).with_suffix("").parts[-2:]): git("show", f"HEAD:{n}") for n in names}
+    command = ["git", "-C", str(paths.ROOT), "archive", "--format=zip", "HEAD"]
+    packed = subprocess.run([*command, f"figures/{profile}"], capture_output=True).stdout
+    if not packed:
+        raise ProbeError(f"no committed figures of profile {profile!r} in {paths.ROOT}")
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        names = [name for name in archive.namelist() if name.endswith(".csv")]
+        return {"/".join(Path(n).with_suffix("").parts[-2:]): archive.read(n) for n in names}
 
 
 if __name__ == "__main__":

@@ -149,7 +149,7 @@ def figure3(measured: pd.DataFrame) -> Artifact:
     frame = each.groupby(["model", "shots"]).agg(["mean", "std"]).reset_index()
     curves = {m: own.set_index("shots")["mean"] for m, own in frame.groupby("model")}
     frame["n95"] = frame["model"].map({m: measures.n95(curve) for m, curve in curves.items()})
-    figure, ((axis,),) = report.column(2.6)
+    figure, ((axis,),) = report.subplots(report.COLUMN, 2.6)
     for model, label in short_labels(models).items():
         own, look = frame[frame["model"] == model], report.model_style(model)
         reached = own["n95"].iloc[0]  # NaN for a model that knows nothing
@@ -192,7 +192,7 @@ def sequence_figure(name: str, positions: pd.DataFrame, star: int) -> Artifact:
 
 def _panels(frame: pd.DataFrame, contexts: list[str], model: str, longest: float):
     """A panel per context; a thin line after the position ``longest``; the star with its value."""
-    figure, axes = report.column(5.55, len(contexts), sharex=True, sharey=True)
+    figure, axes = report.subplots(report.COLUMN, 5.55, len(contexts), sharex=True, sharey=True)
     star = {"s": 60, "color": "#ece133", "edgecolor": "black", "linewidth": 0.6, "zorder": 3}
     mean = frame["probability"][frame["context"] == "correct"].mean()
     for axis, context, letter in zip(axes.flat, contexts, "abcde", strict=True):
@@ -238,7 +238,7 @@ def figure10(measured: pd.DataFrame) -> Artifact:
     steps, ends = np.arange(0, 1, 0.05), {"low": "accuracy low", "high": "accuracy high"}
     frame = pd.concat([measures.accuracy_at(own, steps).assign(model=m) for m, own in groups])
     frame = frame.rename(columns=ends)
-    figure, axes = report.column(2.3, 1, 2, sharex=True, sharey=True)
+    figure, axes = report.subplots(report.COLUMN, 2.3, 1, 2, sharex=True, sharey=True)
     left, right = axes.flat
     for model, label in short_labels(groups.groups).items():
         own, look = frame[frame["model"] == model], report.model_style(model) | {"markersize": 2}
@@ -428,7 +428,7 @@ def figure7(matrix: pd.DataFrame, facts: Facts, rule: pd.Series) -> Artifact:
     shown = shown.assign(**{"best rule": rule})
     shown.index = [_cut(called[r], 50) for r in means.index]
     width = 0.1 + 0.05 * shown.index.str.len().max() + 0.165 * shown.shape[1]  # names, cells
-    figure, axes = report.column(1.0 + 0.135 * len(shown), width=max(report.COLUMN, width))
+    figure, axes = report.subplots(max(report.COLUMN, width), 1.0 + 0.135 * len(shown))
     _heat(axes[0, 0], shown, 0, columns=[*matrix.index, "rule"])
     axes[0, 0].xaxis.tick_top()
     axes[0, 0].set_xticks(range(shown.shape[1]), shown.columns, ha="left")
@@ -450,7 +450,7 @@ def figure8(matrix: pd.DataFrame, rule: pd.Series) -> Artifact:
         return report.lacking("zplke/figure8", long)
     n, lowest = len(tables["r"]), min(0, *(table.min(axis=None) for table in tables.values()))
     short, width = short_labels(tables["r"].index), max(report.COLUMN, 0.9 + 0.6 * n)
-    figure, axes = report.column(1.1 + 0.3 * n, 1, 2, width, sharey=True)
+    figure, axes = report.subplots(width, 1.1 + 0.3 * n, 1, 2, sharey=True)
     for axis, (title, table) in zip(axes.flat, tables.items(), strict=True):
         _heat(axis, table.rename(index=short, columns=short), lowest)
         axis.set_title(title, fontsize=7)
@@ -466,7 +466,7 @@ def figure16(matrix: pd.DataFrame) -> Artifact:
         return report.lacking("zplke/figure16", pairs.rename_axis("model").reset_index())
     short, other = short_labels(pairs.index), pairs.where(~np.eye(len(pairs), dtype=bool))
     size, lowest = 0.8 + 0.21 * len(pairs), min(0, other.min(axis=None))
-    figure, ((axis,),) = report.column(size, width=max(report.COLUMN, 0.2 + size))
+    figure, ((axis,),) = report.subplots(max(report.COLUMN, 0.2 + size), size)
     _heat(axis, other.rename(index=short, columns=short), lowest, pairs.index, pairs.index)
     return Artifact("zplke/figure16", pairs.rename_axis("model").reset_index(), figure=figure)
 

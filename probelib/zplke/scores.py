@@ -9,7 +9,9 @@ import pandas as pd
 from probelib.errors import ProbeError, unknown
 from probelib.facts import Facts, atlas, choose
 from probelib.facts.model import rng
+from probelib.facts.text import read_yaml
 from probelib.lm.names import family, pairs_with_base, tuned_pairs
+from probelib.paths import PACKAGE
 from probelib.prompts import PROMPTS, many_shot, many_shots, paraphrases, sample_examples
 
 METHODS = {  # (role of the prompt, whether examples precede it) -> the estimator's name
@@ -27,10 +29,6 @@ CONTEXTS = {  # panel of figure 4 -> (kind of the replaced examples, whether the
     "incorrect, spread": ("incorrect", True),
     "incorrect, block": ("incorrect", False),
 }
-FIRST_NAMES = "Alda Bruno Cleo Dario Edda Fabio Greta Hanno Ilka Jorin Kaja Lorenz Mila Nando Orla "
-FIRST_NAMES += "Pavle Runa Silas Tilda Vico"
-LAST_NAMES = "Abendal Brisko Castermo Dunfeld Erlova Fannick Gorbeno Hattrup Ivanek Jostrand "
-LAST_NAMES += "Kelmar Lundovic Morvane Nessling"
 DECISIONS = {  # how pairs are written: (arguments of ``prompts.many_shots``, text before an option)
     "as here: a blank": ({}, " "),
     "a comma": ({"gap": ", "}, " "),
@@ -224,7 +222,8 @@ def replaced(
 def invented_names(n: int, real: set[str], seed: int = 0) -> list[str]:
     """``n`` invented names (none of ``real``), sampled with ``seed``. Once all pairs of first and
     last names are used, names get a second first name."""
-    first, last = FIRST_NAMES.split(), LAST_NAMES.split()
+    parts = read_yaml(PACKAGE / "zplke" / "invented_names.yaml")
+    first, last = parts["first"], parts["last"]
     names = [f"{a} {c}" for a in first for c in last]
     pairs = len(names)
     names += [f"{a} {b} {c}" for a in first for b in first for c in last if a != b]

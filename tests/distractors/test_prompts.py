@@ -2,7 +2,7 @@
 
 from probelib import facts, prompts
 from probelib.distractors import retrieval
-from probelib.distractors.prompts import FLAWS, flawed, judge_prompt, karr_texts
+from probelib.distractors.prompts import FLAWS, flawed, judge_prompt, karr_texts, with_error
 
 
 def test_the_judge_gets_truth_and_prediction_the_right_way_round():
@@ -41,7 +41,7 @@ def test_a_subject_that_looks_like_a_slot_is_filled_once(tmp_path):
 def test_flaws_by_hand():
     """Each error as its rule makes it; a rule that finds nothing to spoil makes none."""
     text, subject = "The capital of the Netherlands is called", "Netherlands"
-    assert {name: spoil(text, subject) for name, (_, spoil) in FLAWS.items()} == {
+    assert {name: with_error(text, subject, name) for name in FLAWS} == {
         "sub_deter": "The capital of Netherlands is called",
         "obj_deter": "The capital of the Netherlands is called the",
         "wrong_conjug": "The capital of the Netherlands was called",
@@ -50,10 +50,10 @@ def test_flaws_by_hand():
         "sub_unclear": "The capital of the netherlands is called",
         "obj_unclear": "The capital of the Netherlands is called what one calls",
     }
-    assert FLAWS["sub_deter"][1]("Haiti lies in", "Haiti") == "the Haiti lies in"
-    assert FLAWS["obj_deter"][1]("Haiti lies in the", "Haiti") == "Haiti lies in"
-    assert FLAWS["wrong_conjug"][1]("What Is is", "What Is") == "What Is was"  # not in the subject
-    assert FLAWS["sub_deter"][1](r"the \1 is", r"\1") == r"\1 is"
+    assert with_error("Haiti lies in", "Haiti", "sub_deter") == "the Haiti lies in"
+    assert with_error("Haiti lies in the", "Haiti", "obj_deter") == "Haiti lies in"
+    assert with_error("What Is is", "What Is", "wrong_conjug") == "What Is was"  # outside it
+    assert with_error(r"the \1 is", r"\1", "sub_deter") == r"\1 is"
 
 
 def test_flaws_are_drawn_by_the_prompt_and_named():

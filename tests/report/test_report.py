@@ -102,7 +102,7 @@ def test_the_record_says_where_a_number_comes_from(section):
     make(section)
     record = json.loads((section.folder / "p" / "figure1.json").read_text())
     assert record["caption"] == "A figure." and record["parameters"] == {"n": 1}
-    assert record["versions"]["torch"] and "profile smoke" in record["scope"]
+    assert record["versions"]["torch"] and record["profile"] == "smoke"
     checked = pd.read_csv(section.folder / "p" / "figure1.claims.csv")
     assert checked[["key", "value", "n", "verdict"]].values.tolist() == [["up", 0.5, 9, "shown"]]
 
@@ -133,7 +133,7 @@ def test_the_book_is_one_page_that_fetches_nothing(section):
     page = pages.book("smoke", [executed(section), OTHER], {"p/notebook": "ok"}).read_text()
     assert "<script" not in page and not re.search(r"src=.https?:", page)
     assert "a &lt;title&gt;" in page and 'src="data:image/png;base64,' in page and "<math" in page
-    assert "Not made yet." in page and pages.POLICY in page
+    assert "Not made yet." in page and "default-src 'none'" in page
     assert "What the papers claim" not in page  # no claim of a paper was made
 
 
@@ -215,8 +215,8 @@ def test_every_formula_of_the_kit_is_known():
 def test_the_contact_sheet_has_every_picture(section):
     make(section)
     assert pages.contact_sheet("none") is None
-    with Image.open(pages.contact_sheet("smoke", columns=2)) as sheet:
-        assert sheet.size == (840, 330) and sheet.getcolors(1 << 16) is not None
+    with Image.open(pages.contact_sheet("smoke")) as sheet:
+        assert sheet.size == (2520, 330) and sheet.getcolors(1 << 16) is not None
 
 
 def test_every_notebook_of_the_plan_has_a_committed_page():

@@ -141,7 +141,7 @@ def test_only_what_changed_and_what_needs_it_runs(smoke, make_plan, out, tmp_pat
     with monkeypatch.context() as patch:
         newer = lambda name: "99.0" if name == "torch" else version(name)
         patch.setattr(uptodate, "version", newer)
-        assert why(smoke, plan)["a"] == "other versions: torch"
+        assert why(smoke, plan)["a"] == "versions changed: torch"
     (out / "figures/smoke/p/t1.csv").write_text("9")
     assert why(smoke, plan)["a"] == "product changed: p/t1.csv"
     (out / "figures/smoke/p/t1.csv").unlink()
@@ -369,7 +369,7 @@ def test_progress_names_the_time_left_where_every_notebook_ran_before(monkeypatc
 
 def given(*words: str, **types) -> dict:
     """The parameters that the command line sets; ``types`` of the notebooks' parameters."""
-    return cli._given(cli._parser().parse_args(words), types or None)
+    return cli._given(cli._parser().parse_args(words), types or {"models": {list}})
 
 
 def test_models_replace_all_others():
