@@ -52,8 +52,7 @@ def build(
     """
     steps = labs(names)
     if students_only and (out / "instructor").exists():
-        where = "choose another folder to hand out with --out"
-        raise ProbeError(f"{out / 'instructor'} contains the solutions: {where}")
+        raise ProbeError(f"{out}/instructor contains the solutions: name another folder with --out")
     made = {
         out / form / path.name: nbformat.writes(copy_of(path, form, steps))
         for form in (["student"] if students_only else REMOVED)

@@ -44,4 +44,4 @@ def relations() -> list[dict]:
     found["templates"] = questions.groupby("relation")["template"].agg(list)
     by_relation = rows.set_index("relation").groupby("relation", sort=False)
     found["facts"] = by_relation.apply(lambda own: own.to_dict("records"))
-    return found.to_dict("records")
+    return found.loc[rows["relation"].unique()].to_dict("records")
