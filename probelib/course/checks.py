@@ -83,8 +83,7 @@ class Check:
     def __call__(self, answer: Callable) -> None:
         """Print that the answer is right, or raise ``NotYet``."""
         if not callable(answer):
-            wanted = "pass the function itself, without calling it"
-            raise NotYet(f"a function is expected here, not {shown(answer)}: {wanted}.")
+            raise NotYet(f"a function is expected here, not {shown(answer)}: pass it uncalled.")
         name = getattr(answer, "__name__", "your function")
         look = f"look at this: {self.hints['look']}"
         got = [call(answer, case, name, look) for case in self.cases]
@@ -151,12 +150,12 @@ def difference(got: object, want: object, tolerance: float = TOLERANCE) -> str |
             return f"gives {shown(got)}, but a dict with the keys {keys} is expected"
         problems = ((key, difference(got[key], want[key], tolerance)) for key in want)
         return next((f"at {key!r} {problem}" for key, problem in problems if problem), None)
-    if not isinstance(want, np.ndarray) or want.dtype == object:
+    if not isinstance(want, np.ndarray):
         if isinstance(want, list) and isinstance(got, list) and len(got) == len(want):
             pairs = zip(got, want, strict=True)
             return unlike if any(difference(g, w) for g, w in pairs) else None
         return None if type(got) is type(want) and got == want else unlike
-    numbers = isinstance(got, np.ndarray) and got.dtype != object
+    numbers = isinstance(got, np.ndarray)
     if not numbers or got.squeeze().shape != want.squeeze().shape:
         return f"gives {_count(got) if numbers else shown(got)}, where {_count(want)} should be"
     got, want = got.squeeze(), want.squeeze()
@@ -171,7 +170,6 @@ def comparable(value: object) -> object:
     """A value in the form in which it is compared: numbers as a float64 array, anything else
     unchanged."""
     value = value.item() if isinstance(value, np.generic) else value  # np.str_ is a text
-    value = value.to_numpy() if isinstance(value, (pd.Series, pd.DataFrame)) else value
     if hasattr(value, "detach"):  # a torch tensor, possibly on a GPU
         value = value.detach().cpu().numpy()
     if isinstance(value, str | dict) or value is None:
@@ -179,7 +177,7 @@ def comparable(value: object) -> object:
     try:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
-        return list(value) if isinstance(value, (list, tuple, np.ndarray)) else value
+        return list(value) if isinstance(value, list | tuple | np.ndarray | pd.Series) else value
 
 
 def shown(value: object) -> str:
@@ -197,7 +195,7 @@ def shown(value: object) -> str:
     if isinstance(value, list | tuple) and any(isinstance(each, bool | Enum) for each in value):
         return f"[{', '.join(map(shown, value))}]"
     value = comparable(value)
-    if not isinstance(value, np.ndarray) or value.dtype == object:
+    if not isinstance(value, np.ndarray):
         return _short.repr(value)
     if value.size > SHORT:
         return _count(value)

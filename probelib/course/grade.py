@@ -39,7 +39,6 @@ from probelib.runner import plan
 from probelib.runner.kernel import OwnKernelManager
 from probelib.runner.plan import Step
 
-COLUMNS = ["file", "lab", "exercise", "mark", "message"]
 CELL_S, NOTEBOOK_S = 120, 900  # a cell is interrupted and the next one runs; a notebook ends
 FILE_BYTES, CELL_BYTES = 10_000_000, 100_000  # of a hand-in; of the output kept of a check
 SETTINGS = read_yaml(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
@@ -73,7 +72,7 @@ def marks(folder: Path, out: Path, force: bool = False) -> Path:
             except Exception as error:  # a broken hand-in must not stop the others
                 problem = f"it could not be run: {type(error).__name__}: {_line(error)[:200]}"
         rows += [(name, *row) for row in ([("", "", "not yet", problem)] if problem else own)]
-        table = pd.DataFrame(rows, columns=COLUMNS)
+        table = pd.DataFrame(rows, columns=["file", "lab", "exercise", "mark", "message"])
         counts = {mark: table["mark"].eq(mark) for mark in ("passed", "look")}
         counts = pd.DataFrame(counts | {"of": table["lab"].ne("")})
         sums = counts.groupby([table["file"], table["lab"]], sort=False).sum().reset_index()

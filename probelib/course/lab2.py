@@ -26,8 +26,7 @@ def _sorted_rows(value):
     arrays, as a column holds them."""
     if not isinstance(value, dict):
         return value
-    numbers = all(np.asarray(part).dtype != object for part in value.values())
-    require(numbers, "lab2.stacks")
+    require(all(np.asarray(part).dtype != object for part in value.values()), "lab2.stacks")
     value = {name: comparable(part) for name, part in value.items()}
     return {name: np.sort(v, axis=0) if np.ndim(v) == 2 else v for name, v in value.items()}
 

@@ -15,13 +15,11 @@ pearson = Check(
     cosine=lambda x, y: np.dot(x, y) / np.sqrt(np.dot(x, x) * np.dot(y, y)),
 )
 
-
-def _normal(k, n):
-    half = 1.96 * np.sqrt(k / n * (1 - k / n) / n)
-    return k / n - half, k / n + half
-
-
-wilson = Check("lab6.wilson", stats.wilson, normal=_normal)
+wilson = Check(
+    "lab6.wilson",
+    stats.wilson,
+    normal=lambda k, n: k / n + np.array([-1.96, 1.96]) * np.sqrt(k / n * (1 - k / n) / n),
+)
 
 
 def _tau_a(x, y):

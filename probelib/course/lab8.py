@@ -70,8 +70,7 @@ def _questions(found, relations, where) -> None:
 def project(answer) -> None:
     """Check ``my_project() -> (table, templates)`` with the library's own reader."""
     found = call(answer, (), "my_project")
-    two = isinstance(found, tuple | list) and len(found) == 2
-    require(two, "lab8.two_things", shown(found))
+    require(isinstance(found, tuple | list) and len(found) == 2, "lab8.two_things", shown(found))
     table, texts = _table(found[0], "the table is"), found[1]
     with tempfile.TemporaryDirectory() as folder:
         table.to_csv(path := Path(folder) / "my_facts.csv", index=False)
@@ -81,8 +80,7 @@ def project(answer) -> None:
             said = str(error).replace(folder + "/", "")
             raise NotYet(f"the library cannot read this table: {said}") from None
     own, twice = read.groupby("relation"), read[read.duplicated(["relation", "subject"])]
-    large = own.size().min() >= 10 and own["object"].nunique().min() >= 3
-    require(large, "lab8.small")
+    require(own.size().min() >= 10 and own["object"].nunique().min() >= 3, "lab8.small")
     require(twice.empty, "lab8.twice", *twice["subject"])
     _questions(texts, set(own.groups), "the questions are")
     print(f"✓ my_project can be scored: {len(read)} facts of {len(own)} relation(s).")
