@@ -35,9 +35,8 @@ def labs(names: Sequence[str] | None = None) -> list[Step]:
         )
     steps = plan.read(PLAN).steps
     known = {name: step for step in steps for name in (step.notebook, step.notebook.split("_")[0])}
-    for name in names or []:
-        if name not in known:
-            raise unknown("lab", name, [step.notebook for step in steps])
+    if odd := [name for name in names or [] if name not in known]:
+        raise unknown("lab", odd[0], [step.notebook for step in steps])
     return [step for step in steps if not names or step in [known[name] for name in names]]
 
 
@@ -52,8 +51,7 @@ def build(
     """
     steps = labs(names)
     if students_only and (out / "instructor").exists():
-        where = "choose another folder to hand out with --out"
-        raise ProbeError(f"{out / 'instructor'} contains the solutions: {where}")
+        raise ProbeError(f"{out}/instructor contains the solutions: name another folder with --out")
     made = {
         out / form / path.name: nbformat.writes(copy_of(path, form, steps))
         for form in (["student"] if students_only else REMOVED)
@@ -62,10 +60,7 @@ def build(
     differ = [p for p, text in made.items() if p.exists() and p.read_bytes() != text.encode()]
     if differ and not force:
         there = ", ".join(str(path.relative_to(out)) for path in differ)
-        raise ProbeError(
-            f"{there} in {out} differ from the course's copies: move them, choose another folder, "
-            "or overwrite them with --force"
-        )
+        raise ProbeError(f"{there} in {out} differ from the copies: move them, or give --force")
     for path, text in made.items():
         files.write(path, text)
     return out

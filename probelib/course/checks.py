@@ -3,7 +3,7 @@ wrong and where to look.
 
 A ``Check`` calls the student's function on a few cases and compares the results with those of the
 right function. Common mistakes are functions, too: an answer that agrees with one of them is
-recognised. What is said stands in ``hints.yaml``.
+recognised. The cases, and what is said, stand in ``exercises.yaml``.
 
     mean = Check("lab.mean", np.mean, [([1.0, 2.0, 6.0],)], median=np.median)
     mean(answer)          # prints "✓ answer is right." or raises NotYet
@@ -15,6 +15,7 @@ import textwrap
 import traceback
 from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -51,33 +52,38 @@ if get_ipython():
     get_ipython().set_custom_exc((NotImplementedError, NameError), say_what_is_missing)
 
 
-HINTS = read_yaml((Path(__file__).parent / "hints.yaml").read_text(encoding="utf-8"))
+EXERCISES = read_yaml((Path(__file__).parent / "exercises.yaml").read_text(encoding="utf-8"))
 
 
 class Check:
     """The check of one exercise; calling it checks a student's function.
 
-    name       of its hints: "lab1.choose"
+    name       "lab1.choose": where the exercise stands in ``exercises.yaml``
     right      the library's function, or the model solution
-    cases      the arguments of each call
+    cases      the arguments of each call, unless they stand there
     form       brings right answers of several forms into one
-    mistakes   key of its explanation in the hints -> the wrong function
+    mistakes   key of its explanation there -> the wrong function, or the options that make
+               ``right`` wrong
     """
 
     def __init__(
-        self, name: str, right: Callable, cases: Sequence[tuple], /, *,
-        tolerance=TOLERANCE, form: Callable = lambda value: value, **mistakes: Callable,
+        self, name: str, right: Callable, cases: Sequence[Sequence] = (), /, *,
+        form: Callable = lambda value: value, **mistakes: Callable | dict,
     ):  # fmt: skip
-        self.right, self.cases, self.mistakes = right, cases, mistakes
-        self.tolerance, self.form = tolerance, form
         lab, exercise = name.split(".")
-        self.hints = HINTS[lab][exercise]
+        self.hints = dict(EXERCISES[lab][exercise])
+        array = lambda value: np.array(value) if isinstance(value, list) else value
+        arrays = [tuple(map(array, case)) for case in self.hints.pop("arrays", [])]
+        self.cases = cases or self.hints.pop("cases", arrays)
+        self.tolerance = self.hints.pop("tolerance", TOLERANCE)
+        of = lambda wrong: partial(right, **wrong) if isinstance(wrong, dict) else wrong
+        self.right, self.form = right, form
+        self.mistakes = {key: of(wrong) for key, wrong in mistakes.items()}
 
     def __call__(self, answer: Callable) -> None:
         """Print that the answer is right, or raise ``NotYet``."""
         if not callable(answer):
-            wanted = "pass the function itself, without calling it"
-            raise NotYet(f"a function is expected here, not {shown(answer)}: {wanted}.")
+            raise NotYet(f"a function is expected here, not {shown(answer)}: pass it uncalled.")
         name = getattr(answer, "__name__", "your function")
         look = f"look at this: {self.hints['look']}"
         got = [call(answer, case, name, look) for case in self.cases]
@@ -94,6 +100,19 @@ class Check:
             wanted = [function(*copy.deepcopy(case)) for case in self.cases]
         pairs = zip(map(self.form, got), map(self.form, wanted), strict=True)
         return [difference(g, w, self.tolerance) for g, w in pairs]
+
+
+def exercise(name: str, cases: Sequence[Sequence] = (), **options) -> Callable:
+    """A decorator: the ``Check`` of an exercise whose right answer is the function below it."""
+    return lambda right: Check(name, right, cases, **options)
+
+
+def require(holds: bool, text: str, *values: object) -> None:
+    """Raise ``NotYet`` unless something holds; ``text``: a name in ``exercises.yaml``
+    ("lab2.zeros"), whose gaps the values fill."""
+    if not holds:
+        lab, name = text.split(".")
+        raise NotYet(EXERCISES[lab][name].format(*values))
 
 
 def call(answer: Callable, case: tuple, name: str, hint: str = "") -> object:
@@ -131,12 +150,12 @@ def difference(got: object, want: object, tolerance: float = TOLERANCE) -> str |
             return f"gives {shown(got)}, but a dict with the keys {keys} is expected"
         problems = ((key, difference(got[key], want[key], tolerance)) for key in want)
         return next((f"at {key!r} {problem}" for key, problem in problems if problem), None)
-    if not isinstance(want, np.ndarray) or want.dtype == object:
+    if not isinstance(want, np.ndarray):
         if isinstance(want, list) and isinstance(got, list) and len(got) == len(want):
             pairs = zip(got, want, strict=True)
             return unlike if any(difference(g, w) for g, w in pairs) else None
         return None if type(got) is type(want) and got == want else unlike
-    numbers = isinstance(got, np.ndarray) and got.dtype != object
+    numbers = isinstance(got, np.ndarray)
     if not numbers or got.squeeze().shape != want.squeeze().shape:
         return f"gives {_count(got) if numbers else shown(got)}, where {_count(want)} should be"
     got, want = got.squeeze(), want.squeeze()
@@ -151,7 +170,6 @@ def comparable(value: object) -> object:
     """A value in the form in which it is compared: numbers as a float64 array, anything else
     unchanged."""
     value = value.item() if isinstance(value, np.generic) else value  # np.str_ is a text
-    value = value.to_numpy() if isinstance(value, (pd.Series, pd.DataFrame)) else value
     if hasattr(value, "detach"):  # a torch tensor, possibly on a GPU
         value = value.detach().cpu().numpy()
     if isinstance(value, str | dict) or value is None:
@@ -159,7 +177,7 @@ def comparable(value: object) -> object:
     try:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
-        return list(value) if isinstance(value, (list, tuple, np.ndarray)) else value
+        return list(value) if isinstance(value, list | tuple | np.ndarray | pd.Series) else value
 
 
 def shown(value: object) -> str:
@@ -177,7 +195,7 @@ def shown(value: object) -> str:
     if isinstance(value, list | tuple) and any(isinstance(each, bool | Enum) for each in value):
         return f"[{', '.join(map(shown, value))}]"
     value = comparable(value)
-    if not isinstance(value, np.ndarray) or value.dtype == object:
+    if not isinstance(value, np.ndarray):
         return _short.repr(value)
     if value.size > SHORT:
         return _count(value)

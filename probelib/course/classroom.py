@@ -11,49 +11,37 @@ from pathlib import Path
 from probelib import facts, files, lm
 from probelib.organisms import taught
 
-MODEL = "atlas-neox-1.2m"
-TEMPLATE = Path(__file__).with_suffix(".html")
+MODEL = "atlas-neox-1.2m"  # of the GPT-NeoX family
 
 
-def write_page(out: Path, model_name: str = MODEL) -> Path:
-    """Write ``out``, a page with an organism of the GPT-NeoX family and the panel of facts."""
-    folder = lm.load(model_name).folder
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    tokenizer = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))["model"]
+def write_page(out: Path) -> Path:
+    """Write ``out``, a page with ``MODEL`` and the panel of facts."""
+    folder = lm.load(MODEL).folder
+    read = lambda name: json.loads((folder / name).read_text(encoding="utf-8"))
     data = {
-        "width": config["hidden_size"],
-        "inner": config["intermediate_size"],
-        "heads": config["num_attention_heads"],
-        "layers": config["num_hidden_layers"],
-        "eps": config["layer_norm_eps"],
-        "theta": config["rope_parameters"]["rope_theta"],
-        "vocabulary": sorted(tokenizer["vocab"], key=tokenizer["vocab"].get),
-        "merges": [" ".join(pair) for pair in tokenizer["merges"]],
+        "config": read("config.json"),
+        "tokenizer": read("tokenizer.json")["model"],
         "weights": base64.b64encode((folder / "model.safetensors").read_bytes()).decode(),
-        "relations": relations(model_name),
+        "relations": relations(),
     }
     text = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")  # "</script>" ends a script
-    page = TEMPLATE.read_text(encoding="utf-8").replace("/*DATA*/null", text)
-    return files.write(out, page)
+    page = Path(__file__).with_suffix(".html").read_text(encoding="utf-8")
+    return files.write(out, page.replace("/*DATA*/null", text))
 
 
-def relations(model_name: str) -> list[dict]:
+def relations() -> list[dict]:
     """Per relation of the panel: ``name``, ``templates`` (questions) and ``facts``, each with
     ``subject``, ``object``, nine ``distractors``, and ``read``: its statements in the corpus."""
     panel = facts.load(n_distractors=9)
-    read = taught.exposures(panel, model_name)
     questions = panel.templates[panel.templates["role"] == "question"]
     wrong = panel.distractors.assign(label=panel.label(panel.distractors["object"]))
-    wrong = wrong.groupby("fact")["label"].agg(list)
-    rows = panel.facts.assign(s=panel.label(panel.facts["subject"]))
-    rows = rows.assign(o=panel.label(rows["object"]), read=rows["fact"].map(read))
-    found = []
-    for relation, own in rows.groupby("relation", sort=False):
-        name = panel.relations.set_index("relation").at[relation, "name"]
-        known = [
-            {"subject": s, "object": o, "distractors": wrong[fact], "read": int(n)}
-            for fact, s, o, n in own[["fact", "s", "o", "read"]].itertuples(index=False)
-        ]
-        templates = questions.loc[questions["relation"] == relation, "template"].tolist()
-        found.append({"name": name, "templates": templates, "facts": known})
-    return found
+    rows = panel.facts[["relation"]].copy()
+    for side in ("subject", "object"):
+        rows[side] = panel.label(panel.facts[side])
+    rows["distractors"] = panel.facts["fact"].map(wrong.groupby("fact")["label"].agg(list))
+    rows["read"] = panel.facts["fact"].map(taught.exposures(panel, MODEL)).astype(int)
+    found = panel.relations[["name"]].set_axis(panel.relations["relation"])
+    found["templates"] = questions.groupby("relation")["template"].agg(list)
+    by_relation = rows.set_index("relation").groupby("relation", sort=False)
+    found["facts"] = by_relation.apply(lambda own: own.to_dict("records"))
+    return found.loc[rows["relation"].unique()].to_dict("records")

@@ -33,27 +33,16 @@ from nbformat import NotebookNode
 from probelib import files, paths
 from probelib.course.build import PLAN, labs
 from probelib.errors import ProbeError, printable
+from probelib.parameters import read_yaml
 from probelib.report import sheets
 from probelib.runner import plan
 from probelib.runner.kernel import OwnKernelManager
 from probelib.runner.plan import Step
 
-COLUMNS = ["file", "lab", "exercise", "mark", "message"]
 CELL_S, NOTEBOOK_S = 120, 900  # a cell is interrupted and the next one runs; a notebook ends
 FILE_BYTES, CELL_BYTES = 10_000_000, 100_000  # of a hand-in; of the output kept of a check
-TELLS = re.compile(  # code that reads an answer, changes a check, reaches for the machinery
-    r"(?<!spines)\.right\b|(?:[gs]etattr|vars)\([^)]*(?:right|check|lab\d)|\b(?:check|lab\d)\._"
-    r"|course\.lab\d import[^\n]*\b_|\b(?:check|lab\d)\.\w+\s*=(?!=)|\bcourse\.(?:checks|grade)\b"
-    r"|course import[^\n]*\bchecks\b|\bsys\.modules\b|\bget_ipython\b|\bast_transformers\b"
-    r"|\b(?:_getframe|currentframe|f_back|__code__|builtins|importlib|ctypes|gc|inspect)\b"
-    r"|notebooks/exercises|\bNOTEBOOKS\b"
-)
-NAMESPACES = ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child"]
-NAMESPACES += ["--mount-proc", "sh", "-c"]
-# arguments: folders to hide, "--", folders to write-protect, "--", the command
-MOUNTS = """while [ "$1" != -- ]; do mount -t tmpfs none "$1" || exit; shift; done; shift
-while [ "$1" != -- ]; do mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" || exit; shift
-done; shift; exec "$@" """
+SETTINGS = read_yaml(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+TELLS = re.compile("|".join(SETTINGS["tells"]))
 
 
 def marks(folder: Path, out: Path, force: bool = False) -> Path:
@@ -75,8 +64,7 @@ def marks(folder: Path, out: Path, force: bool = False) -> Path:
     given = {path: read(path) for path in found}  # before any of them runs
     before, rows = apart(folder), []
     for path, (notebook, problem) in given.items():
-        name = str(path.relative_to(folder)).encode(errors="surrogateescape")
-        name = name.decode(errors="replace")
+        name = os.fsencode(path.relative_to(folder)).decode(errors="replace")
         print(printable(name), flush=True)
         if notebook:
             try:
@@ -84,11 +72,10 @@ def marks(folder: Path, out: Path, force: bool = False) -> Path:
             except Exception as error:  # a broken hand-in must not stop the others
                 problem = f"it could not be run: {type(error).__name__}: {_line(error)[:200]}"
         rows += [(name, *row) for row in ([("", "", "not yet", problem)] if problem else own)]
-        table = pd.DataFrame(rows, columns=COLUMNS)
-        of = table["lab"].ne("")
-        counted = {mark: table["mark"].eq(mark) & of for mark in ("passed", "look")}
-        sums = table.assign(**counted, of=of).groupby(["file", "lab"], sort=False)
-        sums = sums[["passed", "look", "of"]].sum().reset_index()
+        table = pd.DataFrame(rows, columns=["file", "lab", "exercise", "mark", "message"])
+        counts = {mark: table["mark"].eq(mark) for mark in ("passed", "look")}
+        counts = pd.DataFrame(counts | {"of": table["lab"].ne("")})
+        sums = counts.groupby([table["file"], table["lab"]], sort=False).sum().reset_index()
         files.write(out.with_name(f"{out.stem}_sums.csv"), sheets.to_csv(sums.map(printable)))
         files.write(out, sheets.to_csv(table.map(printable)))
     return out
@@ -124,10 +111,10 @@ def graded(notebook: NotebookNode, before: Sequence[str] = ()) -> list[tuple[str
     cells = prepared(notebook, lab, checks, smoke).cells
     ended, said = run_apart(notebook, before)
     at = {cell.source.strip(): i for i, cell in enumerate(cells) if cell.cell_type == "code"}
-    at = {exercise: at[source] for exercise, source in checks.items()}
     text = lambda i: "".join(part[1] for part in said.get(str(i), []) if part[0] == "text")
     rows = []
-    for exercise, i in at.items():
+    for exercise, source in checks.items():
+        i = at[source]
         given, message = mark(said.get(str(i), []), ended)
         if given == "passed" and (told or not text(0) or text(i - 1) != text(0)):
             given = "look"
@@ -165,7 +152,8 @@ def prepared(
     cells.insert(at, code("\n".join(f"{k} = {v!r}" for k, v in parameters.items())))
     cells += [code(source) for source in checks.values() if source not in given]
     module = lab.notebook.split("_")[0]
-    ours = f"{inspect.getsource(fingerprint)}\nprint(fingerprint({module!r}))\ndel fingerprint"
+    modules = [*SETTINGS["modules"], f"probelib.course.{module}"]
+    ours = f"{inspect.getsource(fingerprint)}\nprint(fingerprint({modules}))\ndel fingerprint"
     is_check = [c.cell_type == "code" and c.source.strip() in checks.values() for c in cells]
     for at in reversed(np.flatnonzero(is_check)):
         name = cells[at].source.strip().split(".")[0]
@@ -174,7 +162,7 @@ def prepared(
     return notebook
 
 
-def fingerprint(lab: str) -> str:
+def fingerprint(modules: list[str]) -> str:
     """A digest of what the checks of a lab are made of: the same before and after a notebook's own
     code, unless this exchanges a function. Its source runs in the notebook's kernel."""
     import hashlib
@@ -183,11 +171,7 @@ def fingerprint(lab: str) -> str:
 
     from IPython import get_ipython
 
-    names = ["builtins", "copy", "math", "numpy", "numpy.linalg", "pandas", "scipy.special"]
-    names += ["scipy.stats", "probelib.stats", "probelib.errors", "probelib.prompts"]
-    names += [f"probelib.{paper}.measures" for paper in ("monitor", "zplke", "distractors")]
-    names += ["probelib.grapheval", "probelib.course.checks", f"probelib.course.{lab}"]
-    owners = [importlib.import_module(name) for name in names]
+    owners = [importlib.import_module(name) for name in modules]
     checks, numpy, pandas = (sys.modules[n] for n in ("probelib.course.checks", "numpy", "pandas"))
     owners += [checks.Check, checks.NotYet, pandas.DataFrame, pandas.Series, numpy.ndarray]
     shell = get_ipython()
@@ -210,7 +194,7 @@ def apart(folder: Path) -> list[str]:
     needed = [Path(tempfile.gettempdir()).resolve(), paths.PACKAGE, Path(sys.prefix)]
     hidden = [p.resolve() for p in (PLAN.parent, paths.ROOT / ".git", folder) if p.is_dir()]
     hidden = [str(p) for p in hidden if not any(n.is_relative_to(p) for n in needed)]
-    before = [*NAMESPACES, MOUNTS, "sh", *hidden, "--", str(paths.PACKAGE), sys.prefix, "--"]
+    before = [*SETTINGS["apart"], *hidden, "--", str(paths.PACKAGE), sys.prefix, "--"]
     quiet = {"capture_output": True, "check": False}
     if shutil.which("unshare") and not subprocess.run([*before, "true"], **quiet).returncode:
         return before
@@ -270,13 +254,8 @@ def main() -> None:
     notebook = nbformat.reads(sys.stdin.buffer.read().decode(), as_version=4)
     client = Client(notebook, resources={"metadata": {"path": os.getcwd()}}, **how)
     client.said, ended = {}, ""
-
-    async def run() -> None:
-        async with asyncio.timeout(notebook_s):
-            await client.async_execute()
-
     try:
-        asyncio.run(run())
+        asyncio.run(asyncio.wait_for(client.async_execute(), notebook_s))
     except TimeoutError:
         ended = f"the notebook took more than {notebook_s} s"
     except (CellTimeoutError, DeadKernelError) as error:

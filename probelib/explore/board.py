@@ -52,8 +52,8 @@ def board_figure(seen: Look) -> report.Artifact:
         counts = seen.taught.rename_axis("of").reset_index(name="value")
         panels["Exposures"] = counts.assign(series="times")[["of", "series", "value"]]
     names = ["of", "series", "value"]
-    named = [rows.set_axis(names, axis=1).assign(panel=panel) for panel, rows in panels.items()]
-    others = pd.concat(named).astype({"value": float})
+    others = pd.concat({p: rows.set_axis(names, axis=1) for p, rows in panels.items()})
+    others = others.astype({"value": float}).rename_axis(["panel", ""]).reset_index("panel")
     frame = pd.concat([seen.measures.assign(panel="Known?"), others], ignore_index=True)
     return report.Artifact("explore/figure1", frame, figure=board(seen))
 
@@ -103,15 +103,11 @@ def _rivals(axis, seen: Look) -> None:
 
 def _judged(axis, seen: Look) -> None:
     """Shares of the answers to the true and the false statements."""
-    rows, left = seen.judged.iloc[::-1], np.zeros(len(seen.judged))
-    at = range(len(rows))
-    for answer, colour in zip(ANSWERS, (COLOURS["grapheval"], "#5b2a56", "0.85"), strict=True):
-        axis.barh(at, rows[answer], left=left, color=colour, label=answer, height=0.7)
-        left += rows[answer].to_numpy()
-    marks = ["✓" if holds else "✗" for holds in rows["holds"]]
-    names = [f"{mark} {_short(x, 18)}" for mark, x in zip(marks, rows["object"], strict=True)]
-    axis.set_yticks(at, names)
-    axis.set(xlim=(0, 1), ylim=(-0.5, len(rows) + 0.8))
+    rows = seen.judged.iloc[::-1]
+    names = np.where(rows["holds"], "✓ ", "✗ ") + rows["object"].map(lambda x: _short(x, 18))
+    shares, colours = rows[list(ANSWERS)].set_axis(names), (COLOURS["grapheval"], "#5b2a56", "0.85")
+    shares.plot.barh(ax=axis, stacked=True, width=0.7, color=colours)
+    axis.set(xlim=(0, 1), ylim=(-0.5, len(rows) + 0.8), ylabel="")
     axis.set_xlabel(f"answers of {seen.answers} (✓ true, ✗ false statement)")
     axis.legend(ncols=3, loc="upper center", columnspacing=0.8, handlelength=1)
     axis.set_title("GraphEval: is the statement true?", color=COLOURS["grapheval"])

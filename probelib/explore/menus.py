@@ -8,41 +8,35 @@ from pathlib import Path
 from probelib import facts, lm
 from probelib.errors import ProbeError, unknown
 from probelib.explore.board import board
-from probelib.explore.seen import FactPool, Look, facts_of, load_model, load_pool, look
+from probelib.explore.seen import FactPool, Look, facts_of, load_model, look
 from probelib.facts.names import fold
 from probelib.report.shown import escaped_html, picture
 
 
-def menu(
-    model_name: str, fact: str, folder: Path, widgets: bool = True, pool: FactPool | None = None
-) -> dict[str, str]:
+def menu(model_name: str, fact: str, folder: Path, widgets: bool, pool: FactPool) -> dict[str, str]:
     """Show three fields and, below them, the board and the table of measures of what they hold.
 
     All are text fields with suggestions: in a <select> JupyterLab treats letters and arrows as its
     own shortcuts, which change the notebook (``m`` turns the cell into Markdown).
 
-    widgets   False (or if ipywidgets is missing): show nothing
+    widgets   False: show nothing
     returns   {"model_name": ..., "fact": ...}: the current choice, which the fields update
     """
-    pool, chosen = pool or load_pool(), {"model_name": model_name, "fact": fact}
-    try:
-        import ipywidgets
-        from IPython.display import display
-    except ImportError:
-        widgets = False
+    chosen = {"model_name": model_name, "fact": fact}
     if not widgets:
         return chosen
+    import ipywidgets
+    from IPython.display import display
+
     ids = pool.now.relations["relation"]
     relations = dict(sorted(zip(pool.now.relations["name"] + " (" + ids + ")", ids, strict=True)))
     first = facts.pick(pool.now, [fact]).facts["relation"].iloc[0]
-    names = {"model": dict.fromkeys(lm.organisms(), ""), "relation": relations}  # of each field
+    names = {"model": {name: name for name in lm.organisms()}, "relation": relations}
     names["fact"] = facts_of(pool, first)
-    values = {"model": model_name}
-    for kind, known in (("relation", first), ("fact", fact)):
-        values[kind] = next(name for name, each in names[kind].items() if each == known)
     look_of = {"layout": {"width": "24em"}, "style": {"description_width": "5em"}}
     shown, boxes = ipywidgets.HTML(), {}
-    for kind, value in values.items():
+    for kind, known in (("model", model_name), ("relation", first), ("fact", fact)):
+        value = next((name for name, each in names[kind].items() if each == known), known)
         settings = look_of | {"options": list(names[kind]), "description": kind, "value": value}
         boxes[kind] = ipywidgets.Combobox(continuous_update=False, **settings)
 
@@ -79,7 +73,7 @@ def as_html(seen: Look) -> str:
     figure = board(seen)
     data = base64.b64encode(picture(figure, "png", dpi=192)).decode()
     plt.close(figure)
-    alt = html.escape(f"{seen.title}: the measures of {seen.model}", quote=True)
+    alt = html.escape(f"{seen.title}: the measures of {seen.model}")
     table = seen.measures.style.format(precision=3, na_rep="–").hide(axis="index")
     image = f'<img style="width: 1056px; max-width: 100%" alt="{alt}" '
     return f'{image}src="data:image/png;base64,{data}">{escaped_html(table)}'

@@ -1,12 +1,12 @@
 """The results of one model for one fact: prompts, distractors, statements and every measure."""
 
-from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.special import softmax
 
 from probelib import facts, lm, prompts, store
 from probelib.beyond.questions import CONTEXTS, SEEN, Questions
@@ -46,6 +46,7 @@ class FactPool:
 class Look:
     """The results of one model for one fact.
 
+    title      "France – capital – Paris"
     answers    the model that answers whether statements are true; None: there is none
     framed     MONITOR's prompts with ``hint`` (label of the prepended entity), ``probability`` of
                the object and ``correct``
@@ -60,8 +61,7 @@ class Look:
     """
 
     fact: str
-    subject: str
-    relation: str
+    title: str
     object: str
     model: str
     answers: str | None
@@ -71,11 +71,6 @@ class Look:
     judged: pd.DataFrame | None
     taught: pd.Series | None
     measures: pd.DataFrame
-
-    @property
-    def title(self) -> str:
-        """France – capital – Paris"""
-        return f"{self.subject} – {self.relation} – {self.object}"
 
 
 @cache
@@ -98,10 +93,10 @@ def facts_of(pool: FactPool, relation: str) -> dict[str, str]:
     """{"France – Paris": id} of every fact of a relation that holds, sorted by subject; with the id
     if two share the name."""
     now = _of_relation(pool, relation)[1]
-    ends = zip(now.label(now.facts["subject"]), now.label(now.facts["object"]), strict=True)
-    names = [f"{s} – {o}" for s, o in ends]
-    often, pairs = Counter(names), zip(names, now.facts["fact"], strict=True)
-    return dict(sorted((f"{x} ({fact})" if often[x] > 1 else x, fact) for x, fact in pairs))
+    ids, subjects = now.facts["fact"], now.label(now.facts["subject"])
+    names = pd.Series(subjects, ids.index) + " – " + now.label(now.facts["object"])
+    names = names.mask(names.duplicated(keep=False), names + " (" + ids + ")")
+    return dict(sorted(zip(names, ids, strict=True)))
 
 
 def look(pool: FactPool, model: lm.LM, fact: str, folder: Path, seed: int = 0) -> Look:
@@ -112,6 +107,7 @@ def look(pool: FactPool, model: lm.LM, fact: str, folder: Path, seed: int = 0) -
         raise ProbeError(f"{model!r} is the name of a model; {hint}")
     asked = questions_about(pool, model, fact, seed)
     row, shipped, name = asked.facts.facts.iloc[0], lm.organisms(), model.name
+    subject, gold = asked.facts.label(row[["subject", "object"]])
     if name in shipped and not name.endswith("-it"):  # a base model cannot answer: its partner does
         name = tuned_of(name, [other for other in shipped if other.endswith("-it")])
     tuned = None if name is None else model if name == model.name else load_model(name)
@@ -121,9 +117,8 @@ def look(pool: FactPool, model: lm.LM, fact: str, folder: Path, seed: int = 0) -
     values, _ = score_model(model, replace(asked, tuned=tuned), folder, names)
     return Look(
         fact=fact,
-        subject=asked.facts.label([row["subject"]])[0],
-        relation=asked.facts.relations["name"].iloc[0],
-        object=asked.facts.label([row["object"]])[0],
+        title=f"{subject} – {asked.facts.relations['name'].iloc[0]} – {gold}",
+        object=gold,
         model=model.name,
         answers=name,
         framed=framed_scores(model, asked.facts, folder),
@@ -151,18 +146,18 @@ def questions_about(pool: FactPool, model: lm.LM, fact: str, seed: int = 0) -> Q
     return Questions(asked, choices, shots, others, pool.kb, whole, n=N, seed=seed)
 
 
-def _distractors(asked: Facts) -> dict[int, str]:
-    """number -> label of one fact's distractors."""
+def _objects(asked: Facts, right: str, wrong: str) -> dict[str, str]:
+    """Context -> label of the object in it: that of the fact (``right``), or a distractor."""
     rows = asked.distractors
-    return dict(zip(rows["number"], asked.label(rows["object"]), strict=True))
+    contexts = [right, *(wrong + rows["number"].astype(str))]
+    return dict(zip(contexts, asked.label([*asked.facts["object"], *rows["object"]]), strict=True))
 
 
 def framed_scores(model: lm.LM, asked: Facts, folder: Path) -> pd.DataFrame:
     """MONITOR's prompts with their scores: see ``Look.framed``."""
     framed = prompts.with_contexts(asked)
     scores = monitor_scores.score_answers(model, framed, prompts.gold(asked), folder)
-    hints = {f"negative{n}": label for n, label in _distractors(asked).items()}
-    hints |= {"none": "no context", "positive": asked.label(asked.facts["object"])[0]}
+    hints = {"none": "no context"} | _objects(asked, "positive", "negative")
     scored = framed.merge(scores[["prompt", "logprob", "correct"]], "left", "prompt")
     return scored.assign(hint=scored["context"].map(hints), probability=np.exp(scored["logprob"]))
 
@@ -206,14 +201,11 @@ def judged_statements(model: lm.LM, asked: Facts, folder: Path) -> pd.DataFrame:
     words = words.assign(fact=asked.facts["fact"].iloc[0])
     scores = store.score(model, asks, words, folder)
     says = scores.pivot(index="prompt", columns="candidate", values="logprob")
-    says = says.loc[asks["prompt"]].to_numpy()
-    share = np.exp(says - np.logaddexp.reduce(says, axis=1, keepdims=True))  # [statements, answers]
-    objects = {f"false{n}": label for n, label in _distractors(asked).items()}
-    objects["true"] = asked.label(asked.facts["object"])[0]
-    columns = {"statement": plain["text"].to_numpy()}
-    columns |= {"object": plain["context"].map(objects).to_numpy()}
-    columns |= {"holds": (plain["context"] == "true").to_numpy()}
-    return pd.DataFrame(columns | dict(zip(ANSWERS, share.T, strict=True)))
+    share = softmax(says.loc[asks["prompt"]].to_numpy(), axis=1)  # [statements, answers]
+    objects = plain["context"].map(_objects(asked, "true", "false"))
+    about = pd.DataFrame({"statement": plain["text"], "object": objects})
+    about = about.assign(holds=plain["context"] == "true").reset_index(drop=True)
+    return about.join(pd.DataFrame(share, columns=ANSWERS))
 
 
 def _taught(model: str, fact: str) -> pd.Series | None:

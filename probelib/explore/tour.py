@@ -79,12 +79,9 @@ def candidates_figure(ranked: pd.DataFrame, gold: str, question: str) -> Artifac
 
 def popularity_figure(entities: pd.DataFrame) -> Artifact:
     """Number of entities per popularity; years and numbers, which have none, are left out."""
-    import matplotlib.pyplot as plt
-
     known = entities["popularity"].value_counts().reindex(range(1, 6), fill_value=0)
-    figure, axis = plt.subplots(figsize=(3.8, 2.4))
-    axis.bar(known.index, known.values, color="#0173b2")
-    axis.set(xlabel="popularity", ylabel="entities")
-    axis.set_xticks(range(1, 6), ["1\nobscure", 2, 3, 4, "5\nknown to\nnearly all"])
-    frame = known.rename_axis("popularity").reset_index(name="entities")
-    return Artifact("facts/figure1", frame, figure=figure)
+    frame = known.reset_index(name="entities")
+    look = {"color": "#0173b2", "width": 0.8, "legend": False, "ylabel": "entities"}
+    axis = frame.plot.bar("popularity", "entities", figsize=(3.8, 2.4), **look)
+    axis.set_xticks(range(5), ["1\nobscure", 2, 3, 4, "5\nknown to\nnearly all"], rotation=0)
+    return Artifact("facts/figure1", frame, figure=axis.figure)

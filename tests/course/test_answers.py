@@ -64,7 +64,7 @@ EXPLAINED = [
     (lab1.answer_logprobs, lambda p, n, ids: [p[n + len(ids), t] for t in ids], "n_prompt - 1"),
     (lab2.anchors, stacked_badly, "stacks the arrays of a column"),
     (lab5.outcome, lambda answer, true: answer, "gives Answer.TRUE, but Outcome."),
-    (lab7.absmax, lambda w, b: (lab7._absmax(w, b)[0], np.ones((len(w), 1))), "one number per row"),
+    (lab7.absmax, lambda w, b: (lab7.absmax.right(w, b)[0], np.ones((len(w), 1))), "one number per row"),
 ]
 
 
@@ -91,5 +91,5 @@ def test_weights_are_restored_after_an_error():
 def test_what_the_labs_say_of_eq2_is_so():
     """An exchanged sign turns the ranking round: perfect loses, always-true wins."""
     perfect, always = (Answer.TRUE, [Answer.FALSE]), (Answer.TRUE, [Answer.TRUE])
-    assert lab5._eq2(*perfect) == (1, 1, 1) == lab5._eq2(*always, variant="released")
-    assert lab5._eq2(*perfect, variant="released") == (0, 1, 0) == lab5._eq2(*always)
+    assert lab5.eq2.right(*perfect) == (1, 1, 1) == lab5.eq2.right(*always, variant="released")
+    assert lab5.eq2.right(*perfect, variant="released") == (0, 1, 0) == lab5.eq2.right(*always)

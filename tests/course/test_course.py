@@ -279,7 +279,7 @@ def test_a_notebook_that_reaches_for_the_machinery_is_recognized(source, asks):
 def test_a_check_accepts_every_form_of_a_right_answer(monkeypatch):
     import torch
 
-    monkeypatch.setitem(checks.HINTS, "lab", {"sums": {"look": "add up from the left"}})
+    monkeypatch.setitem(checks.EXERCISES, "lab", {"sums": {"look": "add up from the left"}})
     sums = checks.Check("lab.sums", lambda v: np.asarray(v).cumsum(), [([1.0, 2.0],)])
     for form in (list, tuple, np.float32, torch.tensor, pd.Series, lambda v: np.array(v)[None]):
         sums(lambda v, form=form: form(np.cumsum(v)))
