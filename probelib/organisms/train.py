@@ -88,7 +88,7 @@ def _tokens(batches: list[dict]) -> int:
     return int(sum(part.count_nonzero() for part in parts))
 
 
-def _run(one: family.Organism, model, batches: list[dict], steps: int, made_of: str):
+def _run(one, model, batches: list[dict], steps: int, made_of: str):
     """One optimizer step per batch, in float32; the learning rate warms up and then falls linearly
     to 0. Return the loss (nats per answer token) of every step, and seconds."""
     device = next(model.parameters()).device
@@ -119,7 +119,7 @@ def _run(one: family.Organism, model, batches: list[dict], steps: int, made_of: 
     return curve, spent + time.perf_counter() - started
 
 
-def _optimizer(one: family.Organism, model) -> torch.optim.Optimizer:
+def _optimizer(one, model) -> torch.optim.Optimizer:
     """AdamW; for a T5 Adafactor, whose rate is relative to a weight's size: T5's first embeddings
     are fifty times as large as its other weights, and no single rate of AdamW suits both."""
     if one.architecture == "t5":
@@ -178,7 +178,7 @@ def _resume(state: Path, made_of: str, parts: dict) -> tuple[list[float], float]
     return saved["curve"], saved["seconds"]
 
 
-def _save(one: family.Organism, model, tokenizer, folder: Path, record: dict) -> Path:
+def _save(one, model, tokenizer, folder: Path, record: dict) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     model.eval().to("cpu").half().save_pretrained(folder)
     tokenizer.save_pretrained(folder)
