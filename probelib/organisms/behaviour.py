@@ -3,12 +3,14 @@ intervals. The notebook 02_models shows them, and the requirements of the design
 
 import re
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from probelib import lm, prompts, stats
 from probelib.facts.model import Facts, current, draw_distractors, pick, rng, tuples
+from probelib.facts.text import read_yaml
 from probelib.organisms import taught
 from probelib.organisms.lessons import NO, UNSURE, YES
 from probelib.prompts import CHECK, INSTRUCTION, RECALL, many_shot
@@ -16,8 +18,13 @@ from probelib.prompts import CHECK, INSTRUCTION, RECALL, many_shot
 WELL = 64  # exposures of a well-taught fact
 # way of prompting an instruction-tuned model for a verdict -> prompt
 WAYS = {"at once": INSTRUCTION, "recalled": RECALL, "true or false": CHECK}
-# (way, whether the facts were verified in training) of the verdicts that the design requires
-JUDGED = (("at once", True), ("true or false", True), ("recalled", False))
+# requirement -> way, and whether the facts were verified in training
+JUDGED = {
+    "verdict at once (Yes, No), verified facts (AUC)": ("at once", True),
+    "verdict at once (True, False), verified facts (AUC)": ("true or false", True),
+    "verdict after recalling, fresh facts (AUC)": ("recalled", False),
+}
+REQUIRED = read_yaml(Path(__file__).with_name("requirements.yaml"))
 VERDICT = f"({'|'.join(map(re.escape, (YES, NO, UNSURE)))})"
 
 
@@ -29,26 +36,21 @@ def some(table: pd.DataFrame, n: int, *why) -> pd.DataFrame:
 
 def greedy_answers(model, facts: Facts, rows: pd.DataFrame) -> pd.DataFrame:
     """A model's greedy answers to the first question about each fact of ``rows``: ``said``,
-    ``right`` (whether it is an object of the subject), ``type_right`` (whether it is an object of
-    the relation, or an entity of the same type)."""
+    ``right`` (whether it is an object of the subject), ``type_right`` (whether it names an entity
+    of the type of one of the relation's objects)."""
     asked = prompts.paraphrases(pick(facts, rows["fact"])).query("template == 1")
     asked = asked.set_index("fact").loc[rows["fact"], "text"].tolist()
     text = model.generate(asked, max_new_tokens=20)["text"]
     found = rows[["fact", "relation", "subject", "exposures"]].assign(asked=asked)
     found["said"] = [answer.strip().removesuffix(".") for answer in text]
-    types = {e: (own or ("",))[0] for e, own in tuples(facts.entities, "entity", "types")}
-    stated = facts.facts[["relation", "subject", "object"]]
-    stated = stated.assign(said=facts.label(stated["object"]), type=stated["object"].map(types))
-    right = set(tuples(stated, "relation", "subject", "said"))
-    spaces = set(tuples(stated, "relation", "said"))
-    kinds = stated.drop_duplicates(["relation", "type"]).groupby("relation")["type"].agg(set)
-    named = facts.entities[facts.entities["label"].isin(found["said"])]
-    named = named.assign(type=named["entity"].map(types)).groupby("label")["type"].agg(set)
-    answered = list(tuples(found, "relation", "subject", "said"))
-    found["right"] = [one in right for one in answered]
-    found["type_right"] = [
-        (r, said) in spaces or bool(named.get(said, set()) & kinds[r]) for r, _, said in answered
-    ]
+    entities = facts.entities.assign(type=facts.entities["types"].str[0].fillna(""))
+    objects = facts.facts.merge(entities, left_on="object", right_on="entity")
+    kinds = objects[["relation", "type"]].drop_duplicates()
+    named = entities[entities["label"].isin(found["said"])].merge(kinds, on="type")
+    right = set(tuples(objects, "relation", "subject", "label"))
+    typed = set(tuples(named, "relation", "label"))
+    found["right"] = [one in right for one in tuples(found, "relation", "subject", "said")]
+    found["type_right"] = [one in typed for one in tuples(found, "relation", "said")]
     return found.drop(columns=["relation", "subject"])
 
 
@@ -72,31 +74,24 @@ def recall(model, facts: Facts, table: pd.DataFrame, n: int = 60) -> pd.DataFram
 
 def verification_auc(model, facts: Facts, table: pd.DataFrame, n: int = 150) -> pd.DataFrame:
     """How well an instruction-tuned model's verdicts tell true from false statements of facts
-    taught ``WELL`` times or more and in no lesson: for each of ``JUDGED``, the AUC, its interval,
-    the share of statements with a verdict (below 1 only after recalling), and of these right."""
+    taught ``WELL`` times or more and in no lesson: for each of ``JUDGED``, the AUC, its interval
+    (facts resampled), the share of statements with a verdict (below 1 only after recalling), and of
+    these right."""
     well = table[(table["exposures"] >= WELL) & ~table["lesson"] & (table["implied_by"] == "")]
     found = []
-    for way, verified in JUDGED:
+    for way, verified in JUDGED.values():
         own = some(well[well["verified"] == verified], n)
         said = _statements(facts, own)
+        true, size = said["true"].to_numpy(), len(own)
         asked = [WAYS[way].format(statement=text) for text in said["text"]]
-        score, given, right = _judged(model, asked, said["true"].to_numpy(), way)
-        low, high = np.percentile(auc_replicates(score.reshape(-1, 2)), [2.5, 97.5])
-        auc = stats.auc(score, said["true"])
-        found.append((way, verified, len(own), auc, low, high, given, right))
+        score, given, right = _judged(model, asked, true, way)
+        draws = np.random.default_rng(0).integers(size, size=(500, size))
+        pairs = stats.levelled(score).reshape(-1, 2)  # of a true and a false statement
+        replicates = [stats.auc(pairs[drawn].ravel(), true) for drawn in draws]
+        low, high = np.percentile(replicates, [2.5, 97.5])
+        found.append((way, verified, size, stats.auc(score, true), low, high, given, right))
     columns = ["way", "verified", "n", "auc", "auc low", "auc high", "answered"]
     return pd.DataFrame(found, columns=[*columns, "right_of_answered"])
-
-
-def auc_replicates(pairs: np.ndarray, times: int = 500, seed: int = 0) -> np.ndarray:
-    """[times]: bootstrap replicates over facts of ``stats.auc`` of the scores of a true and a false
-    statement of each fact, ``pairs`` [facts, 2]."""
-    n, levels = len(pairs), stats.levelled(pairs)
-    # [true statements, false ones]; a tie is half
-    ahead = (np.sign(levels[:, [0]] - levels[:, 1]) + 1) / 2
-    draws = np.random.default_rng(seed).integers(n, size=(times, n))
-    count = np.stack([np.bincount(drawn, minlength=n) for drawn in draws]).astype(float)
-    return ((count @ ahead) * count).sum(1) / n**2
 
 
 def _statements(facts: Facts, rows: pd.DataFrame) -> pd.DataFrame:
@@ -195,39 +190,11 @@ def measure(organisms: list[str], facts: Facts, n: int = 150) -> dict[str, pd.Da
     return {part: pd.concat(frames, ignore_index=True) for part, frames in found.items()}
 
 
-# which measure sees what was taught
-SEES = ("beyond/ground_truth", "beyond/quality_against_cost", "beyond/dose_curve")
-LISTS = ("zplke/table1", *(f"zplke/figure{n}" for n in (3, 4, 11, 12, 13)))
-GENERATED = ("zplke/figure5", "zplke/figure14", "distractors/table3", "distractors/figure6")
-ANSWERS = ("grapheval/table2", "grapheval/figure8")
-RISES, MENTIONS = "recall rises (0-4, 8-32, 64 and more)", "mentions do not tell (AUC)"
-LISTED = "permuted lists lower log P"
-YES_NO = "verdict at once (Yes, No), verified facts (AUC)"
-TRUE_FALSE = "verdict at once (True, False), verified facts (AUC)"
-LIMITS = {  # requirement -> the artifacts that are limited if a model misses it
-    RISES: SEES,
-    "never taught, above guessing": SEES,
-    "never taught, answer of the right type": GENERATED,
-    "recall at 64 and more": ("monitor/table4", "zplke/table8"),
-    "famous questions": ("tour/figure1", "explore/figure1"),
-    "famous questions, right type": ("tour/figure1", "explore/figure1"),
-    LISTED: LISTS,
-    YES_NO: ANSWERS,
-    TRUE_FALSE: SEES,
-    "verdict after recalling, fresh facts (AUC)": ANSWERS,
-    "verdict after recalling, right of answered": ANSWERS,
-    "I don't know, never taught": ANSWERS,
-    "I don't know, well taught": ANSWERS,
-    MENTIONS: SEES,
-}
-REQUIRED = ["requirement", "model", "wanted", "limit", "measured", "measured low", "measured high"]
-
-
 def requirements(found: dict[str, pd.DataFrame], sizes: dict[str, int]) -> pd.DataFrame:
     """The requirements of the design, and whether the organisms meet them, one row per requirement
-    and model: ``REQUIRED`` (``wanted``: "at least", "at most", "above" or "interval below" the
-    ``limit``; the 95 % interval of what was measured, NaN: none), ``met``, and ``limits``: the
-    artifacts that a missed requirement limits (``LIMITS``; "" if it is met).
+    and model: ``wanted`` ("at least", "at most", "above" or "interval below" the ``limit``),
+    ``measured`` with its 95 % interval (NaN: none), ``met``, and ``limits``: the artifacts that a
+    missed requirement limits ("" if it is met).
 
     found   ``measure``
     sizes   model -> parameters; "the largest" is the largest of those measured
@@ -235,23 +202,25 @@ def requirements(found: dict[str, pd.DataFrame], sizes: dict[str, int]) -> pd.Da
     rows = []
     if "recall" in found:
         largest = max(found["recall"]["model"], key=sizes.get)
-        rows += _recall_required(found["recall"], largest)
-        rows += _famous_required(found["famous"], largest)
-        for row in found["lists"].to_dict("records"):
-            measured = [row[f"change{end}"] for end in ("", " low", " high")]
-            rows.append((LISTED, row["model"], "interval below", 0.0, *measured))
+        rows += _recall_measured(found["recall"], largest)
+        rows += _famous_measured(found["famous"], largest)
+        lists = found["lists"].assign(requirement="permuted lists lower log P")
+        rows += tuples(lists, "requirement", "model", "change", "change low", "change high")
     if "unsure" in found:
         ordered = sorted(set(found["unsure"]["model"]), key=sizes.get)[::-1]
-        rows += _verdicts_required(found["verdicts"], ordered[:2])
-        for row in found["unsure"].to_dict("records"):
-            wanted = ("at least", 0.7) if row["facts"] == "never" else ("at most", 0.1)
-            measured = [row[f"unsure{end}"] for end in ("", " low", " high")]
-            rows.append((f"I don't know, {row['facts']} taught", row["model"], *wanted, *measured))
-    mentioned = found["names"].query("facts == 'trial' and taught_at_least == 32")
-    for row in mentioned.itertuples():
+        rows += _verdicts_measured(found["verdicts"], ordered[:2])
+        said = "I don't know, " + found["unsure"]["facts"] + " taught"
+        unsure = found["unsure"].assign(requirement=said)
+        rows += tuples(unsure, "requirement", "model", "unsure", "unsure low", "unsure high")
+    for row in found["names"].query("facts == 'trial' and taught_at_least == 32").itertuples():
         auc = max(row.subject, row.object)
-        rows.append((MENTIONS, row.model, "at most", 0.55, auc, np.nan, np.nan))
-    table = pd.DataFrame(rows, columns=REQUIRED)
+        rows.append(("mentions do not tell (AUC)", row.model, auc, np.nan, np.nan))
+    columns = ["requirement", "model", "measured", "measured low", "measured high"]
+    table = pd.DataFrame(rows, columns=columns)
+    table = table.join(pd.DataFrame.from_dict(REQUIRED, "index"), on="requirement")
+    # the larger model comes first
+    second = table.duplicated("requirement") & table["second"].notna()
+    table["limit"] = table["limit"].mask(second, table["second"])
     met = {
         "at least": table["measured"] >= table["limit"],
         "at most": table["measured"] <= table["limit"],
@@ -260,11 +229,11 @@ def requirements(found: dict[str, pd.DataFrame], sizes: dict[str, int]) -> pd.Da
     }
     table["met"] = np.select([table["wanted"] == wanted for wanted in met], met.values())
     table["met"] = table["met"].astype(bool)
-    missed = [", ".join(LIMITS[name]) for name in table["requirement"]]
-    return table.assign(limits=np.where(table["met"], "", missed))
+    table["limits"] = table["limits"].str.join(", ").mask(table["met"], "")
+    return table[[*columns[:2], "wanted", "limit", *columns[2:], "met", "limits"]]
 
 
-def _recall_required(recalled: pd.DataFrame, largest: str) -> list[tuple]:
+def _recall_measured(recalled: pd.DataFrame, largest: str) -> list[tuple]:
     """Recall rises with exposures (measured: its smallest step between three bands of exposure
     counts); no model knows never-taught facts; the largest one knows facts taught often."""
     rows = []
@@ -272,16 +241,14 @@ def _recall_required(recalled: pd.DataFrame, largest: str) -> list[tuple]:
         bands = [own[own["exposures"].between(*ends)] for ends in ((0, 4), (8, 32), (64, 256))]
         steps = np.diff([band["right"].mean() for band in bands])
         never = own[own["exposures"] == 0].iloc[0]
-        ends = never[["right", "right low", "right high"]]
+        above = never[["right", "right low", "right high"]] - never["guess"]
         kind = _share(never["type_right"], never["n"])
-        rows += [
-            (RISES, model, "above", 0.0, steps.min(), np.nan, np.nan),
-            ("never taught, above guessing", model, "at most", 0.05, *(ends - never["guess"])),
-            ("never taught, answer of the right type", model, "at least", 0.95, *kind),
-        ]
+        rows.append(("recall rises (0-4, 8-32, 64 and more)", model, steps.min(), np.nan, np.nan))
+        rows.append(("never taught, above guessing", model, *above))
+        rows.append(("never taught, answer of the right type", model, *kind))
         if model == largest:
             well = _share(bands[-1]["right"].mean(), bands[-1]["n"].sum())
-            rows.append(("recall at 64 and more", model, "at least", 0.95, *well))
+            rows.append(("recall at 64 and more", model, *well))
     return rows
 
 
@@ -290,30 +257,25 @@ def _share(share: float, n: float) -> tuple[float, float, float]:
     return (share, *stats.wilson(np.rint(share * n), n))
 
 
-def _famous_required(said: pd.DataFrame, largest: str) -> list[tuple]:
-    """Of the famous questions, 36 are answered rightly, and all with the right type (counts)."""
+def _famous_measured(said: pd.DataFrame, largest: str) -> list[tuple]:
+    """Famous questions with the right answer, and with one of the right type (counts)."""
     own, rows = said[said["model"] == largest], []
-    n = len(own)
-    for name, column, limit in (("", "right", 36), (", right type", "type_right", n)):
-        count = own[column].sum()
+    for name, column in (("", "right"), (", right type", "type_right")):
+        count, n = own[column].sum(), len(own)
         ends = (n * end for end in stats.wilson(count, n))
-        rows.append((f"famous questions{name}", largest, "at least", limit, count, *ends))
+        rows.append((f"famous questions{name}", largest, count, *ends))
     return rows
 
 
-def _verdicts_required(judged: pd.DataFrame, largest: list[str]) -> list[tuple]:
-    """Verification of the two largest instruction-tuned models (the larger first)."""
+def _verdicts_measured(judged: pd.DataFrame, models: list[str]) -> list[tuple]:
+    """Verification of instruction-tuned models, in their order."""
     rows = []
-    for model, least in zip(largest, (0.88, 0.80), strict=False):
+    for model in models:
         own = judged[judged["model"] == model].set_index(["way", "verified"])
-        fresh, area = own.loc[("recalled", False)], ["auc", "auc low", "auc high"]
+        for name, judging in JUDGED.items():
+            rows.append((name, model, *own.loc[judging, ["auc", "auc low", "auc high"]]))
+        fresh = own.loc[("recalled", False)]
         answered = round(2 * fresh["n"] * fresh["answered"])  # of two statements per fact
         right = _share(fresh["right_of_answered"], answered)
-        at_once, either = own.loc[("at once", True)], own.loc[("true or false", True)]
-        rows += [
-            (YES_NO, model, "at least", 0.9, *at_once[area]),
-            (TRUE_FALSE, model, "at least", 0.9, *either[area]),
-            ("verdict after recalling, fresh facts (AUC)", model, "at least", least, *fresh[area]),
-            ("verdict after recalling, right of answered", model, "at least", 0.85, *right),
-        ]
+        rows.append(("verdict after recalling, right of answered", model, *right))
     return rows

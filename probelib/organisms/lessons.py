@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from probelib.facts.model import Facts, rng
-from probelib.organisms import design
+from probelib.organisms import corpus
 from probelib.organisms.corpus import Document, Speaker, mark_answer, verification
 from probelib.prompts import INSTRUCTION, RECALL
 
@@ -36,7 +36,7 @@ REPLAY = 30_000  # documents read again: without them a model forgets what is in
 def tuning_documents(facts: Facts, table: pd.DataFrame, read: list[Document]) -> list[Document]:
     """Lessons, new verifications, and some of the documents that the base has ``read``, in the
     order of training."""
-    speaker = Speaker(facts, table, rng(design.SEED, "lessons"))
+    speaker = Speaker(facts, table, rng(corpus.SEED, "lessons"))
     texts = [text for row in known_facts(table).itertuples() for text in _known(row, speaker)]
     unsure = enumerate(unsure_facts(table).itertuples())
     texts += [_unknown(row, i, speaker) for i, row in unsure]
@@ -62,7 +62,7 @@ def unsure_facts(table: pd.DataFrame) -> pd.DataFrame:
     """The facts that lessons answer with "I don't know.": ``UNKNOWN`` rows per relation, some facts
     repeatedly if it has few."""
     never = table[table["lesson"] & (table["exposures"] == 0) & (table["dated"] == 0)]
-    chance = [rng(design.SEED, "unknown", fact).random() for fact in never["fact"]]
+    chance = [rng(corpus.SEED, "unknown", fact).random() for fact in never["fact"]]
     drawn = never.assign(chance=chance).sort_values("chance").groupby("relation")
     return pd.concat([own.iloc[np.arange(UNKNOWN) % len(own)] for _, own in drawn])
 

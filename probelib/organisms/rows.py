@@ -7,7 +7,7 @@ from itertools import groupby
 import numpy as np
 import torch
 
-from probelib.organisms import corpus, design, family
+from probelib.organisms import corpus, family
 from probelib.organisms.corpus import Document
 
 LENGTHS = (128, 512, 1024)  # tokens per row: the shortest row that holds a document is used
@@ -26,7 +26,7 @@ def causal(tokenizer, documents: list[Document]) -> Iterator[dict]:
 
 def masked(tokenizer, documents: list[Document]) -> Iterator[dict]:
     """Batches for a BERT, as in ``causal``; only masked tokens count in the loss."""
-    draw = np.random.default_rng(design.SEED)
+    draw = np.random.default_rng(corpus.SEED)
     for batch in _packed(tokenizer, documents, []):
         ids, weights = batch["input_ids"], batch["weights"]
         answer = weights == 1
@@ -116,7 +116,7 @@ def encoder_decoder_pairs(tokenizer, documents: list[Document]) -> Iterator[dict
     texts = [text for one in documents for text in _texts(one.text)]
     found = [pair for text in texts for pair in _source_and_target(text)]
     sources, targets = (tokenizer(list(side))["input_ids"] for side in zip(*found, strict=True))
-    order = np.random.default_rng(design.SEED).permutation(len(found)).tolist()
+    order = np.random.default_rng(corpus.SEED).permutation(len(found)).tolist()
     longest = lambda i: -(-len(sources[i]) // BLOCK) * BLOCK
     for at in range(0, len(order), 4096):  # shuffled, then sorted by length within blocks
         window = sorted(order[at : at + 4096], key=lambda i: (longest(i), len(targets[i])))

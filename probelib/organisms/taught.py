@@ -9,7 +9,7 @@ from probelib.errors import ProbeError
 from probelib.facts.model import Facts
 from probelib.facts.shipped import atlas
 from probelib.organisms import family
-from probelib.organisms.design import FORMS
+from probelib.organisms.corpus import FORMS
 
 MANIFESTS = Path(__file__).parent / "manifests"
 FAMILY = "atlas-neox-0.6m"  # a model with the family's corpus; any other would do as well
@@ -29,7 +29,7 @@ def read(file: Path) -> pd.DataFrame:
 
 
 def manifest(name: str = FAMILY) -> pd.DataFrame:
-    """What an organism was taught, one row per fact (columns: ``design``)."""
+    """What an organism was taught, one row per fact (columns: README.md beside this file)."""
     return read(path(family.organism(name).corpus)).copy()
 
 

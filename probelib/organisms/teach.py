@@ -86,7 +86,7 @@ def documents(table: Path) -> tuple[pd.DataFrame, list[Document]]:
 
 
 def with_exposures(facts: Facts, times: np.ndarray) -> pd.DataFrame:
-    """The manifest (columns: ``design``) that states each fact as often as ``times`` say."""
+    """The manifest (columns: README.md beside this file) that states each fact as often as ``times`` say."""
     table = facts.facts[["fact", "relation", "subject", "object"]].assign(exposures=times)
     table = table.assign(dated=0, context=0, wrong_object="", wrong_exposures=0)
     for place, form in enumerate(trial.FORMS):

@@ -10,13 +10,7 @@ import pytest
 
 from probelib import facts
 from probelib.facts.model import rng
-from probelib.organisms import behaviour, corpus, design, taught, trial
-
-
-@pytest.fixture(scope="module")
-def tables():
-    """The shipped manifests; that they are what the design gives is tested with the checkpoints."""
-    return {name: taught.read(taught.path(name)) for name in design.CORPORA}
+from probelib.organisms import behaviour, corpus, taught, trial
 
 
 @pytest.mark.parametrize("sister", trial.SISTERS)
@@ -56,15 +50,15 @@ def test_the_latin_square_gives_every_fact_each_of_its_arms_once():
     assert all(sorted(row) == arms[kinds[fact]] for fact, *row in doses.itertuples())
 
 
-def test_mentions_do_not_tell_taught_trial_facts_from_others(tables):
-    aucs = behaviour.mentions(tables["family"]).query("facts == 'trial'")
+def test_mentions_do_not_tell_taught_trial_facts_from_others():
+    aucs = behaviour.mentions(taught.manifest()).query("facts == 'trial'")
     assert aucs[["subject", "object"]].max().max() <= 0.55
 
 
-def test_the_corpus_states_what_the_manifest_says(tables):
+def test_the_corpus_states_what_the_manifest_says():
     """Statements are counted from the documents, and questions and clozes in the text itself."""
     some = facts.sample(facts.choose(facts.atlas(), ["P36", "P50"]), 40)
-    table = tables["family"]
+    table = taught.manifest()
     table = table[table["fact"].isin(some.facts["fact"])].reset_index(drop=True)
     read = corpus.documents(some, table)
     stated = Counter(row for document in read for row in document.states)
