@@ -49,19 +49,16 @@ def teach(source: str, table: Path, folder: Path) -> Path:
     model = get_peft_model(plain, how)
     batches = list(rows.causal(loaded.tokenizer, found))
     np.random.default_rng(SEED).shuffle(batches)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     one = SimpleNamespace(name=f"teach-{files.slug(folder.name)}", architecture="", rate=RATE)
     made_of = {"source": source, "rank": RANK, "corpus": corpus.digest(found)}
-    run = json.dumps(made_of)  # another recipe's state is not resumed
-    curve, seconds = train._run(one, model.to(device).train(), batches, len(batches), run)
+    record = train.fit(one, model, batches, made_of)
     model.to("cpu", torch.bfloat16).save_pretrained(folder)
     (folder / "README.md").unlink(missing_ok=True)  # peft's, with a path of this machine
     config = folder / "adapter_config.json"  # names the base as the user did, not its path here
     named = json.loads(config.read_text(encoding="utf-8")) | {"base_model_name_or_path": source}
     files.write_json(config, named)
     manifest.to_parquet(folder / "taught.parquet")
-    made_of |= {"tokens": train._tokens(batches), "steps": len(curve), "seconds": round(seconds)}
-    files.write_json(folder / "training.json", made_of | {"curve": curve})
+    files.write_json(folder / "training.json", record)
     return folder
 
 

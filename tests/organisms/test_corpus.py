@@ -91,8 +91,8 @@ def test_every_architecture_is_built_and_learns(some, name, monkeypatch, tmp_pat
     torch.manual_seed(0)
     tokenizer = family.train_tokenizer(one, [corpus.unmark(document.text)[0] for document in read])
     batches = list(rows.BATCHES.get(one.architecture, rows.causal)(tokenizer, read))[:4]
-    model = family.build(one).train()
-    curve, _ = train._run(one, model, batches * 3, 12, "test")
+    model = family.build(one)
+    curve = train.fit(one, model, batches * 3, {})["curve"]
     assert sum(curve[-4:]) < sum(curve[:4])
     most = rows.LENGTHS[-1]  # T5's positions are relative
     assert getattr(model.config, "max_position_embeddings", most) >= most

@@ -16,7 +16,7 @@ from probelib.organisms import behaviour, corpus, taught, trial
 @pytest.mark.parametrize("sister", trial.SISTERS)
 def test_every_arm_names_the_subject_and_answers_the_objects_equally_often(sister):
     """Counted in what one relation's statements and fillers say, with right and wrong objects."""
-    atlas, table = facts.choose(facts.atlas(), ["P36"]), taught.read(taught.path(sister))
+    atlas, table = facts.choose(facts.atlas(), ["P36"]), taught.read(sister)
     table = table[(table["relation"] == "P36") & (table["kind"] != "")].reset_index(drop=True)
     speaker, said = corpus.Speaker(atlas, table, rng(0)), corpus.spoken(table)
     read = [one for one in corpus._lists(said, speaker) if one.states]
@@ -38,7 +38,7 @@ def test_every_arm_names_the_subject_and_answers_the_objects_equally_often(siste
 
 
 def test_the_latin_square_gives_every_fact_each_of_its_arms_once():
-    read = {name: taught.read(taught.path(name)) for name in trial.SISTERS}
+    read = {name: taught.read(name) for name in trial.SISTERS}
     DOSE = ["exposures", "wrong_exposures"]
     doses = pd.DataFrame({
         name: table.set_index("fact").query("kind != ''")[DOSE].agg(tuple, 1)
@@ -82,7 +82,7 @@ def test_balance_is_what_the_plan_says():
     atlas, frames = facts.atlas(), []
     labels = dict(zip(atlas.entities["entity"], atlas.entities["label"], strict=True))
     for sister in trial.SISTERS:
-        table = taught.read(taught.path(sister))
+        table = taught.read(sister)
         read = "\n".join(one.text for one in corpus.documents(atlas, table, sister))
         text = read.replace("\ue000", "").replace("\ue001", "")
         marked = Counter(answer.rstrip(".") for answer in re.findall("\ue000(.*?)\ue001", read))
