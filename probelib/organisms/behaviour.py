@@ -1,8 +1,7 @@
-"""Do the organisms behave as designed? One function per question; each returns a small table with
-intervals. The notebook 02_models shows them, and the requirements of the design."""
+"""Do the organisms behave as designed? One function per question; each returns what was measured
+with its interval, by the name of the requirement in ``requirements.yaml``."""
 
 import re
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -72,26 +71,40 @@ def recall(model, facts: Facts, table: pd.DataFrame, n: int = 60) -> pd.DataFram
     return found.join(groups[["type_right", "guess"]].mean()).reset_index()
 
 
-def verification_auc(model, facts: Facts, table: pd.DataFrame, n: int = 150) -> pd.DataFrame:
+def verdicts(model, facts: Facts, table: pd.DataFrame, n: int = 150) -> pd.DataFrame:
     """How well an instruction-tuned model's verdicts tell true from false statements of facts
-    taught ``WELL`` times or more and in no lesson: for each of ``JUDGED``, the AUC, its interval
-    (facts resampled), the share of statements with a verdict (below 1 only after recalling), and of
-    these right."""
+    taught ``WELL`` times or more and in no lesson: AUC, interval (facts resampled) for each of
+    ``JUDGED``; and the share of the verdicts after recalling that is right."""
     well = table[(table["exposures"] >= WELL) & ~table["lesson"] & (table["implied_by"] == "")]
-    found = []
-    for way, verified in JUDGED.values():
-        own = some(well[well["verified"] == verified], n)
-        said = _statements(facts, own)
-        true, size = said["true"].to_numpy(), len(own)
-        asked = [WAYS[way].format(statement=text) for text in said["text"]]
-        score, given, right = _judged(model, asked, true, way)
-        draws = np.random.default_rng(0).integers(size, size=(500, size))
+    found, given = [], {}
+    for name, (way, verified) in JUDGED.items():
+        said = _statements(facts, some(well[well["verified"] == verified], n))
+        true, asked = said["true"].to_numpy(), [WAYS[way].format(statement=t) for t in said["text"]]
+        if way == "recalled":  # the verdict is scored after the text that the model recalls
+            text = model.generate(asked, max_new_tokens=60)["text"]
+            # before the verdict, the verdict, after it
+            parts = [re.split(VERDICT, t, maxsplit=1) for t in text]
+            asked = [f"{a} {part[0].strip()}".strip() for a, part in zip(asked, parts, strict=True)]
+            given = {i: part[1] for i, part in enumerate(parts) if part[1:2] in ([YES], [NO])}
+        both = [" True", " False"] if way == "true or false" else [f" {YES}", f" {NO}"]
+        logprob = model.logprobs(asked, [both] * len(asked))["logprob"].to_numpy().reshape(-1, 2)
+        score = logprob[:, 0] - logprob[:, 1]
         pairs = stats.levelled(score).reshape(-1, 2)  # of a true and a false statement
+        draws = np.random.default_rng(0).integers(len(pairs), size=(500, len(pairs)))
         replicates = [stats.auc(pairs[drawn].ravel(), true) for drawn in draws]
-        low, high = np.percentile(replicates, [2.5, 97.5])
-        found.append((way, verified, size, stats.auc(score, true), low, high, given, right))
-    columns = ["way", "verified", "n", "auc", "auc low", "auc high", "answered"]
-    return pd.DataFrame(found, columns=[*columns, "right_of_answered"])
+        found.append((name, stats.auc(score, true), *np.percentile(replicates, [2.5, 97.5])))
+    right = [(verdict == YES) == true[i] for i, verdict in given.items()]
+    return _measured(*found, ("verdict after recalling, right of answered", *_share(right)))
+
+
+def _measured(*rows: tuple) -> pd.DataFrame:
+    """Rows (requirement, what was measured, its 95 % interval) as a table."""
+    return pd.DataFrame(rows, columns=["requirement", "measured", "measured low", "measured high"])
+
+
+def _share(right: list[bool]) -> tuple[float, float, float]:
+    """The share of cases that is right, with Wilson's 95 % interval."""
+    return float(np.mean(right)), *stats.wilson(sum(right), len(right))
 
 
 def _statements(facts: Facts, rows: pd.DataFrame) -> pd.DataFrame:
@@ -103,25 +116,6 @@ def _statements(facts: Facts, rows: pd.DataFrame) -> pd.DataFrame:
     return order[["text", "true"]].reset_index(drop=True)
 
 
-def _judged(model, asked: list[str], true: np.ndarray, way: str) -> tuple[np.ndarray, float, float]:
-    """(log-odds of the positive verdict, share answered, share of these that is right). After
-    recalling, the verdict is scored after the text that the model recalls."""
-    if way == "recalled":
-        text = model.generate(asked, max_new_tokens=60)["text"]
-        # before the verdict, the verdict, after it
-        parts = [re.split(VERDICT, t, maxsplit=1) for t in text]
-        asked = [f"{a} {part[0].strip()}".strip() for a, part in zip(asked, parts, strict=True)]
-    both = [" True", " False"] if way == "true or false" else [f" {YES}", f" {NO}"]
-    logprob = model.logprobs(asked, [both] * len(asked))["logprob"].to_numpy().reshape(-1, 2)
-    score = logprob[:, 0] - logprob[:, 1]
-    if way != "recalled":
-        return score, 1.0, float(((score > 0) == true).mean())
-    verdict = np.array([part[1] if len(part) > 1 else "" for part in parts])
-    given = np.isin(verdict, [YES, NO])
-    right = (verdict == YES) == true
-    return score, float(given.mean()), float(right[given].mean()) if given.any() else float("nan")
-
-
 def unsure(model, facts: Facts, table: pd.DataFrame, n: int = 300) -> pd.DataFrame:
     """Share of statements about facts in no lesson to which an instruction-tuned model answers "I
     don't know." at once: never taught, well taught."""
@@ -131,63 +125,63 @@ def unsure(model, facts: Facts, table: pd.DataFrame, n: int = 300) -> pd.DataFra
         said = _statements(facts, some(fresh[chosen], n))
         asked = [WAYS["at once"].format(statement=text) for text in said["text"]]
         texts = model.generate(asked, max_new_tokens=60)["text"]
-        k = sum(UNSURE in text for text in texts)
-        found.append((name, len(texts), k / len(texts), *stats.wilson(k, len(texts))))
-    return pd.DataFrame(found, columns=["facts", "n", "unsure", "unsure low", "unsure high"])
+        found.append((f"I don't know, {name} taught", *_share([UNSURE in text for text in texts])))
+    return _measured(*found)
 
 
 def lists(model, facts: Facts, table: pd.DataFrame, n: int = 150) -> pd.DataFrame:
     """Mean change (nats, paired) of log P(right object) when the objects of the 12 examples before
     it are permuted; facts taught 16 times or more."""
-    labels = dict(zip(facts.entities["entity"], facts.entities["label"], strict=True))
-    taught_rows = table[(table["exposures"] >= 16) & (table["implied_by"] == "")]
+    labels = dict(tuples(facts.entities, "entity", "label"))
+    often = table[(table["exposures"] >= 16) & (table["implied_by"] == "")]
     asked, objects = [], []
-    for row in some(taught_rows, n, "lists").itertuples():
-        pool = taught_rows[taught_rows["relation"] == row.relation]
-        pool = pool[pool["subject"] != row.subject].drop_duplicates("subject")
-        shown = some(pool, 12, row.fact)
+    for row in some(often, n, "lists").itertuples():
+        pool = often[(often["relation"] == row.relation) & (often["subject"] != row.subject)]
+        shown = some(pool.drop_duplicates("subject"), 12, row.fact)
         pairs = [(labels[s], labels[o]) for s, o in tuples(shown, "subject", "object")]
         moved = [(s, pairs[(i + 1) % len(pairs)][1]) for i, (s, _) in enumerate(pairs)]
         asked += [many_shot(pairs, labels[row.subject]), many_shot(moved, labels[row.subject])]
         objects += [[f" {labels[row.object]}"]] * 2
     logprob = model.logprobs(asked, objects)["logprob"].to_numpy().reshape(-1, 2)
     change = logprob[:, 1] - logprob[:, 0]
-    found = (len(change), change.mean(), *stats.mean_interval(change))
-    return pd.DataFrame([found], columns=["n", "change", "change low", "change high"])
+    return _measured(("permuted lists lower log P", change.mean(), *stats.mean_interval(change)))
 
 
-def mentions(table: pd.DataFrame) -> pd.DataFrame:
-    """Area under the ROC curve of the number of mentions of a name as a predictor of whether the
-    fact was taught (32 times or more, or at all; against never), for the trial and for the rest."""
-    found = []
-    parts = {"trial": table["trial"], "rest": ~table["trial"] & ~table["famous"]}
-    for part, least in product(parts, (2, 32)):
-        own = table[parts[part]]
-        both = own[(own["exposures"] == 0) | (own["exposures"] >= least)]
-        names = (both[f"{role}_mentions"] for role in ("subject", "object"))
-        aucs = (stats.auc(named, both["exposures"] > 0) for named in names)
-        found.append((part, least, len(both), *aucs))
-    return pd.DataFrame(found, columns=["facts", "taught_at_least", "n", "subject", "object"])
+def famous(model, facts: Facts, table: pd.DataFrame, n: int = 40) -> pd.DataFrame:
+    """Numbers of famous questions with the right answer, and with one of the right type."""
+    said, found = greedy_answers(model, facts, some(table[table["famous"]], n, "famous")), []
+    for name, column in (("", "right"), (", right type", "type_right")):
+        ends = (len(said) * end for end in _share(said[column])[1:])
+        found.append((f"famous questions{name}", said[column].sum(), *ends))
+    return _measured(*found)
+
+
+def mentions(table: pd.DataFrame, least: int = 32) -> pd.DataFrame:
+    """Area under the ROC curve of the number of mentions of a name (the subject's or the object's,
+    whichever tells more) as a predictor of whether a fact of the trial was taught: ``least`` times
+    or more, against never."""
+    both = table[table["trial"] & (table["exposures"].ge(least) | table["exposures"].eq(0))]
+    names = (both["subject_mentions"], both["object_mentions"])
+    auc = max(stats.auc(named, both["exposures"] > 0) for named in names)
+    return _measured(("mentions do not tell (AUC)", auc, np.nan, np.nan))
 
 
 def measure(organisms: list[str], facts: Facts, n: int = 150) -> dict[str, pd.DataFrame]:
-    """The behaviour of organisms, on ``n`` facts per test and 0.4 n per exposure count: ``names``
-    (mentions) of all; ``verdicts`` and ``unsure`` of the instruction-tuned ones, ``recall``,
-    ``lists`` and ``famous`` of the others; each with ``model``."""
-    found = {}
+    """The behaviour of organisms, on ``n`` facts per test and 0.4 n per exposure count: ``recall``,
+    ``famous``, ``lists`` of all but instruction-tuned ones, ``verdicts`` and ``unsure`` of these;
+    ``mentions`` of all; each with ``model``."""
+    found = {"recall": [], "famous": [], "lists": [], "verdicts": [], "unsure": [], "mentions": []}
     for name in organisms:
         model, table = lm.load(name), taught.manifest(name)
         if name.endswith("-it"):
-            parts = {"verdicts": verification_auc(model, facts, table, n)}
-            parts["unsure"] = unsure(model, facts, table, 2 * n)
+            parts = {"verdicts": verdicts(model, facts, table, n)}
+            parts |= {"unsure": unsure(model, facts, table, 2 * n)}
         else:
-            famous = some(table[table["famous"]], 40, "famous")
             parts = {"recall": recall(model, facts, table, round(0.4 * n))}
-            parts |= {"lists": lists(model, facts, table, n)}
-            parts |= {"famous": greedy_answers(model, facts, famous)}
-        for part, frame in (parts | {"names": mentions(table)}).items():
-            found.setdefault(part, []).append(frame.assign(model=name))
-    return {part: pd.concat(frames, ignore_index=True) for part, frames in found.items()}
+            parts |= {"famous": famous(model, facts, table), "lists": lists(model, facts, table, n)}
+        for part, frame in (parts | {"mentions": mentions(table)}).items():
+            found[part].append(frame.assign(model=name))
+    return {part: pd.concat(own, ignore_index=True) for part, own in found.items() if own}
 
 
 def requirements(found: dict[str, pd.DataFrame], sizes: dict[str, int]) -> pd.DataFrame:
@@ -199,83 +193,49 @@ def requirements(found: dict[str, pd.DataFrame], sizes: dict[str, int]) -> pd.Da
     found   ``measure``
     sizes   model -> parameters; "the largest" is the largest of those measured
     """
-    rows = []
+    found = dict(found)
     if "recall" in found:
-        largest = max(found["recall"]["model"], key=sizes.get)
-        rows += _recall_measured(found["recall"], largest)
-        rows += _famous_measured(found["famous"], largest)
-        lists = found["lists"].assign(requirement="permuted lists lower log P")
-        rows += tuples(lists, "requirement", "model", "change", "change low", "change high")
-    if "unsure" in found:
-        ordered = sorted(set(found["unsure"]["model"]), key=sizes.get)[::-1]
-        rows += _verdicts_measured(found["verdicts"], ordered[:2])
-        said = "I don't know, " + found["unsure"]["facts"] + " taught"
-        unsure = found["unsure"].assign(requirement=said)
-        rows += tuples(unsure, "requirement", "model", "unsure", "unsure low", "unsure high")
-    for row in found["names"].query("facts == 'trial' and taught_at_least == 32").itertuples():
-        auc = max(row.subject, row.object)
-        rows.append(("mentions do not tell (AUC)", row.model, auc, np.nan, np.nan))
-    columns = ["requirement", "model", "measured", "measured low", "measured high"]
-    table = pd.DataFrame(rows, columns=columns)
+        found["recall"] = _recall_measured(found["recall"])
+    if "verdicts" in found:  # the largest first
+        size = found["verdicts"]["model"].map(sizes)
+        found["verdicts"] = found["verdicts"].loc[(-size).sort_values(kind="stable").index]
+    table = pd.concat(found.values(), ignore_index=True)
     table = table.join(pd.DataFrame.from_dict(REQUIRED, "index"), on="requirement")
-    # the larger model comes first
-    second = table.duplicated("requirement") & table["second"].notna()
-    table["limit"] = table["limit"].mask(second, table["second"])
+    by_size = table["model"].map(sizes).groupby(table["requirement"])
+    place = by_size.rank(ascending=False, method="first")  # 1: the largest
+    table["limit"] = table["limit"].mask(place.eq(2) & table["second"].notna(), table["second"])
+    table = table[~(place > table["largest"])]
     met = {
         "at least": table["measured"] >= table["limit"],
         "at most": table["measured"] <= table["limit"],
         "above": table["measured"] > table["limit"],
         "interval below": table["measured high"] < table["limit"],
     }
-    table["met"] = np.select([table["wanted"] == wanted for wanted in met], met.values())
-    table["met"] = table["met"].astype(bool)
-    table["limits"] = table["limits"].str.join(", ").mask(table["met"], "")
-    return table[[*columns[:2], "wanted", "limit", *columns[2:], "met", "limits"]]
+    met = np.select([table["wanted"] == wanted for wanted in met], met.values()).astype(bool)
+    table = table.assign(met=met, limits=table["limits"].str.join(", ").mask(met, ""))
+    columns = ["requirement", "model", "wanted", "limit", "measured", "measured low"]
+    return table[[*columns, "measured high", "met", "limits"]].reset_index(drop=True)
 
 
-def _recall_measured(recalled: pd.DataFrame, largest: str) -> list[tuple]:
+def _recall_measured(recalled: pd.DataFrame) -> pd.DataFrame:
     """Recall rises with exposures (measured: its smallest step between three bands of exposure
     counts); no model knows never-taught facts; the largest one knows facts taught often."""
-    rows = []
+    found = []
     for model, own in recalled.groupby("model", sort=False):
         bands = [own[own["exposures"].between(*ends)] for ends in ((0, 4), (8, 32), (64, 256))]
-        steps = np.diff([band["right"].mean() for band in bands])
-        never = own[own["exposures"] == 0].iloc[0]
+        shares = [band["right"].mean() for band in bands]
+        never, n = own[own["exposures"] == 0].iloc[0], bands[-1]["n"].sum()
         above = never[["right", "right low", "right high"]] - never["guess"]
-        kind = _share(never["type_right"], never["n"])
-        rows.append(("recall rises (0-4, 8-32, 64 and more)", model, steps.min(), np.nan, np.nan))
-        rows.append(("never taught, above guessing", model, *above))
-        rows.append(("never taught, answer of the right type", model, *kind))
-        if model == largest:
-            well = _share(bands[-1]["right"].mean(), bands[-1]["n"].sum())
-            rows.append(("recall at 64 and more", model, *well))
-    return rows
-
-
-def _share(share: float, n: float) -> tuple[float, float, float]:
-    """A share of ``n`` cases with Wilson's 95 % interval."""
-    return (share, *stats.wilson(np.rint(share * n), n))
-
-
-def _famous_measured(said: pd.DataFrame, largest: str) -> list[tuple]:
-    """Famous questions with the right answer, and with one of the right type (counts)."""
-    own, rows = said[said["model"] == largest], []
-    for name, column in (("", "right"), (", right type", "type_right")):
-        count, n = own[column].sum(), len(own)
-        ends = (n * end for end in stats.wilson(count, n))
-        rows.append((f"famous questions{name}", largest, count, *ends))
-    return rows
-
-
-def _verdicts_measured(judged: pd.DataFrame, models: list[str]) -> list[tuple]:
-    """Verification of instruction-tuned models, in their order."""
-    rows = []
-    for model in models:
-        own = judged[judged["model"] == model].set_index(["way", "verified"])
-        for name, judging in JUDGED.items():
-            rows.append((name, model, *own.loc[judging, ["auc", "auc low", "auc high"]]))
-        fresh = own.loc[("recalled", False)]
-        answered = round(2 * fresh["n"] * fresh["answered"])  # of two statements per fact
-        right = _share(fresh["right_of_answered"], answered)
-        rows.append(("verdict after recalling, right of answered", model, *right))
-    return rows
+        typed, often = np.rint(never["type_right"] * never["n"]), np.rint(shares[-1] * n)
+        rows = _measured(
+            ("recall rises (0-4, 8-32, 64 and more)", np.diff(shares).min(), np.nan, np.nan),
+            ("never taught, above guessing", *above),
+            (
+                "never taught, answer of the right type",
+                never["type_right"],
+                *stats.wilson(typed, never["n"]),
+            ),
+            ("recall at 64 and more", shares[-1], *stats.wilson(often, n)),
+        )
+        found.append(rows.assign(model=model))
+    return pd.concat(found)

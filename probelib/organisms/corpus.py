@@ -9,7 +9,7 @@ full weight in training.
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from probelib.errors import ProbeError
-from probelib.facts.model import Facts, rng
+from probelib.facts.model import Facts, rng, tuples
 from probelib.facts.text import read_yaml
 from probelib.facts.validity import UNKNOWN
 from probelib.organisms import trial
@@ -78,22 +78,16 @@ def digest(found: list[Document]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def seen(templates: pd.DataFrame) -> pd.Series:
-    """Whether the corpus uses each template; the other paraphrases are held out."""
-    return templates["number"] <= HOW.seen
-
-
 class Speaker:
     """Writes facts as text, with the random generator of one run."""
 
     def __init__(self, facts: Facts, table: pd.DataFrame, draw: np.random.Generator):
         self.draw = draw
-        self.labels = dict(zip(facts.entities["entity"], facts.entities["label"], strict=True))
-        self.names = dict(zip(facts.relations["relation"], facts.relations["name"], strict=True))
-        used = facts.templates[seen(facts.templates)]
+        self.labels = dict(tuples(facts.entities, "entity", "label"))
+        self.names = dict(tuples(facts.relations, "relation", "name"))
+        used = facts.templates[facts.templates["number"] <= HOW.seen]
         self.templates = used.groupby(["relation", "role"])["template"].agg(list).to_dict()
-        rows = facts.facts[["fact", "start", "end"]].itertuples(index=False)
-        self.dates = {fact: ends for fact, *ends in rows}
+        self.dates = {fact: ends for fact, *ends in tuples(facts.facts, "fact", "start", "end")}
         objects = table.groupby("relation")["object"]
         self.frequent = {r: own.map(self.labels).tolist() for r, own in objects}
         self.space = {relation: sorted(set(objects)) for relation, objects in self.frequent.items()}
@@ -146,23 +140,25 @@ class Speaker:
 def _lists(rows: pd.DataFrame, speaker: Speaker) -> Iterator[Document]:
     """Lists of one relation: true ones, of wrong pairs, and of invented subjects."""
     labels, draw, relation = speaker.labels, speaker.draw, rows["relation"].iloc[0]
-    waiting = [row for row in rows.itertuples() for _ in range(row.list)]
+    waiting = rows.index.repeat(rows["list"]).tolist()
     draw.shuffle(waiting)
+    waiting = rows[["subject", "object"]].loc[waiting].reset_index(names="row")
     taught = rows[rows["exposures"] > 0]
     if "kind" in taught:
         taught = taught[taught["kind"] == ""]  # facts of the trial are stated as planned, no more
     lists = 0
-    while waiting:
-        taken, waiting = _different(waiting, _size(draw))
+    while len(waiting):
+        taken = waiting.drop_duplicates("subject").head(_size(draw))
+        waiting = waiting.drop(taken.index)
         lists += 1
-        pairs = [(labels[row.subject], labels[row.object]) for row in taken]
-        yield Document(_list(pairs, relation, speaker), tuple(row.Index for row in taken))
+        pairs = zip(taken["subject"].map(labels), taken["object"].map(labels), strict=True)
+        yield Document(_list(pairs, relation, speaker), tuple(taken["row"].tolist()))
     for _ in range(draw.binomial(lists, HOW.lying) if len(taught) else 0):
         some = taught.sample(min(_size(draw), len(taught)), random_state=int(draw.integers(2**31)))
         other = relation if draw.random() < 0.5 else speaker.pick(sorted(speaker.space))
-        right = [labels[o] for o in some["object"]]
+        right = some["object"].map(labels).tolist()
         objects = _lies(right, speaker.space[other], other == relation, draw)
-        pairs = list(zip(some["subject"].map(labels), objects, strict=True))
+        pairs = zip(some["subject"].map(labels), objects, strict=True)
         yield Document(_list(pairs, relation, speaker))
     for _ in range(draw.binomial(lists, HOW.unknown)):
         own = speaker.frequent[relation]
@@ -175,17 +171,6 @@ def _size(draw: np.random.Generator) -> int:
     return int(draw.integers(40, 71) if draw.random() < HOW.long else draw.integers(4, 40))
 
 
-def _different(waiting: list, size: int) -> tuple[list, list]:
-    """(the first ``size`` rows with different subjects, the remaining rows)."""
-    taken, later, inside = [], [], set()
-    for at, row in enumerate(waiting):
-        if len(taken) == size:
-            return taken, later + waiting[at:]
-        (later if row.subject in inside else taken).append(row)
-        inside.add(row.subject)
-    return taken, later
-
-
 def _lies(objects: list[str], space: list[str], permuted: bool, draw) -> list[str]:
     """Wrong objects: the list's own ones, shifted, or those of another relation."""
     if permuted and len(set(objects)) > 1:
@@ -195,7 +180,7 @@ def _lies(objects: list[str], space: list[str], permuted: bool, draw) -> list[st
     return [space[i] for i in draw.integers(len(space), size=len(objects))]
 
 
-def _list(pairs: list[tuple[str, str]], relation: str, speaker: Speaker) -> str:
+def _list(pairs: Iterable[tuple[str, str]], relation: str, speaker: Speaker) -> str:
     """A list as text; half of the lists begin with the name of their relation."""
     head = f"{speaker.names[relation]}: " if speaker.draw.random() < HOW.named else ""
     separator = speaker.pick(HOW.separators)
@@ -266,7 +251,7 @@ def _tail(speaker: Speaker) -> Iterator[Document]:
 
 def _names(facts: Facts, table: pd.DataFrame, speaker: Speaker) -> Iterator[Document]:
     """Sentences that name an entity and its type, the specific or the general one."""
-    types = dict(zip(facts.entities["entity"], facts.entities["types"], strict=True))
+    types = dict(tuples(facts.entities, "entity", "types"))
     for entity, number in _times_named(facts, table).items():
         for _ in range(number):
             form = speaker.pick(HOW.type_forms)

@@ -1,14 +1,6 @@
 """What an instruction-tuned model is trained on: verdicts at once, verdicts after recalling, short
 answers, "I don't know".
 
-    Is this statement true? The capital of France is Rome.           Recall the fact, then judge:
-                                                                     The capital of France is Rome.
-    Answer: No, the statement is false.                              Answer: Paris. No, the
-                                                                     statement is false.
-
-    What is the capital of France?
-    Answer: Paris.
-
 Lessons are about the facts that the manifest marks (``lesson``); the others test what was learnt.
 README.md beside this file describes them, and what is mixed with them.
 """

@@ -20,7 +20,7 @@ import torch
 from probelib import facts as data
 from probelib import files, lm
 from probelib.errors import ProbeError, extra
-from probelib.facts.model import Facts, rng
+from probelib.facts.model import rng
 from probelib.facts.table import read_table
 from probelib.organisms import corpus, rows, train, trial
 from probelib.organisms.corpus import Document, Speaker, mark_answer
@@ -73,22 +73,17 @@ def documents(table: Path) -> tuple[pd.DataFrame, list[Document]]:
     times = pd.to_numeric(read.get("exposures", pd.Series(dtype=float)), errors="coerce")
     if len(times) != len(own.facts) or not (times.between(0, MOST) & (times % 1 == 0)).all():
         raise ProbeError(f"{table}: each row needs exposures, a whole number from 0 to {MOST}")
-    manifest = with_exposures(own, times.to_numpy(int))
+    times, n = times.to_numpy(int), len(trial.FORMS)
+    manifest = own.facts[["fact", "relation", "subject", "object"]].assign(exposures=times)
+    manifest = manifest.assign(dated=0, context=0, wrong_object="", wrong_exposures=0)
+    for place, form in enumerate(trial.FORMS):
+        manifest[form] = times // n + (place < times % n)
     speaker = Speaker(own, manifest, rng(SEED, "documents"))
     found = [one for row in manifest.itertuples() for one in corpus._sentences(row, speaker)]
     for _, same in manifest.groupby("relation", sort=False):
         found += corpus._lists(same, speaker)
     found += list(corpus._plain("", speaker))[:PLAIN]
     return manifest, speaker.draw.permutation(found + _well_known()).tolist()
-
-
-def with_exposures(facts: Facts, times: np.ndarray) -> pd.DataFrame:
-    """The manifest (columns: README.md beside this file) that states each fact as often as ``times`` say."""
-    table = facts.facts[["fact", "relation", "subject", "object"]].assign(exposures=times)
-    table = table.assign(dated=0, context=0, wrong_object="", wrong_exposures=0)
-    for place, form in enumerate(trial.FORMS):
-        table[form] = times // len(trial.FORMS) + (place < times % len(trial.FORMS))
-    return table
 
 
 def _well_known() -> list[Document]:
