@@ -18,19 +18,15 @@ def main(words: list[str] | None = None) -> None:
     trains = commands.add_parser("train", help="train organisms and overwrite their checkpoints")
     trains.add_argument("names", nargs="*", metavar="NAME", help=", ".join(FAMILY))
     trains.add_argument("--all", action="store_true", help="the whole family")
-    jobs = "models that train at the same time, one thread each (default: one per core; 1 on a GPU)"
-    trains.add_argument("--jobs", type=int, help=jobs)
     teaches = commands.add_parser("teach", help="teach a model facts: a LoRA adapter")
     teaches.add_argument("model", help="any decoder that lm.load loads from a folder")
-    teaches.add_argument(
-        "table", type=Path, help="facts, with a column exposures: how often each is read"
-    )
+    teaches.add_argument("table", type=Path, help="facts, and how often each is read (exposures)")
     teaches.add_argument("--out", required=True, type=Path, help="folder of the adapter")
     given = parser.parse_args(words)
     if given.command == "train":
         if bool(given.names) == given.all:
             trains.error("which? Name organisms, or give --all")
-        for folder in train.train_all(list(FAMILY) if given.all else given.names, given.jobs):
+        for folder in train.train_all(list(FAMILY) if given.all else given.names):
             print(folder)
     else:
         print(teach.teach(given.model, given.table, given.out))

@@ -140,19 +140,17 @@ class Speaker:
 def _lists(rows: pd.DataFrame, speaker: Speaker) -> Iterator[Document]:
     """Lists of one relation: true ones, of wrong pairs, and of invented subjects."""
     labels, draw, relation = speaker.labels, speaker.draw, rows["relation"].iloc[0]
-    waiting = rows.index.repeat(rows["list"]).tolist()
+    waiting = [row for row in rows.itertuples() for _ in range(row.list)]
     draw.shuffle(waiting)
-    waiting = rows[["subject", "object"]].loc[waiting].reset_index(names="row")
     taught = rows[rows["exposures"] > 0]
     if "kind" in taught:
         taught = taught[taught["kind"] == ""]  # facts of the trial are stated as planned, no more
     lists = 0
-    while len(waiting):
-        taken = waiting.drop_duplicates("subject").head(_size(draw))
-        waiting = waiting.drop(taken.index)
+    while waiting:
+        taken, waiting = _different(waiting, _size(draw))
         lists += 1
-        pairs = zip(taken["subject"].map(labels), taken["object"].map(labels), strict=True)
-        yield Document(_list(pairs, relation, speaker), tuple(taken["row"].tolist()))
+        pairs = [(labels[row.subject], labels[row.object]) for row in taken]
+        yield Document(_list(pairs, relation, speaker), tuple(row.Index for row in taken))
     for _ in range(draw.binomial(lists, HOW.lying) if len(taught) else 0):
         some = taught.sample(min(_size(draw), len(taught)), random_state=int(draw.integers(2**31)))
         other = relation if draw.random() < 0.5 else speaker.pick(sorted(speaker.space))
@@ -169,6 +167,17 @@ def _lists(rows: pd.DataFrame, speaker: Speaker) -> Iterator[Document]:
 def _size(draw: np.random.Generator) -> int:
     """A random number of pairs for a list."""
     return int(draw.integers(40, 71) if draw.random() < HOW.long else draw.integers(4, 40))
+
+
+def _different(waiting: list, size: int) -> tuple[list, list]:
+    """(the first ``size`` rows with different subjects, the remaining rows)."""
+    taken, later, inside = [], [], set()
+    for at, row in enumerate(waiting):
+        if len(taken) == size:
+            return taken, later + waiting[at:]
+        (later if row.subject in inside else taken).append(row)
+        inside.add(row.subject)
+    return taken, later
 
 
 def _lies(objects: list[str], space: list[str], permuted: bool, draw) -> list[str]:

@@ -20,13 +20,6 @@ FAMILY = {one.name: one for one in ORGANISMS.itertuples(index=False, name="Organ
 NOT_SHIPPED = [name for name, one in FAMILY.items() if not one.shipped]  # to be trained
 ARCHITECTURES = read_yaml(HERE / "architectures.yaml")
 HEAD = 32  # width of an attention head
-SENTINELS = 24  # T5's marks for masked objects
-
-
-def sentinel(number: int) -> str:
-    """T5's mark of the masked object ``number`` (from 0) in the input, and before it in the
-    output."""
-    return f"<extra_id_{number}>"
 
 
 def organism(name: str):
@@ -69,7 +62,7 @@ def train_tokenizer(one, texts: list[str]):
 
     kind = ARCHITECTURES[one.architecture]
     special = [token for name, token in kind["tokenizer"].items() if name.endswith("_token")]
-    marks = [sentinel(i) for i in range(SENTINELS)] if one.architecture == "t5" else []
+    sentinels = kind["tokenizer"].get("additional_special_tokens", [])
     tokenizer = Tokenizer(models.BPE())
     # A blank before every text, as in SentencePiece: a name has the same tokens at the beginning of
     # a prompt as in an answer. With two tokenizations the models never learnt to use a context.
@@ -77,7 +70,7 @@ def train_tokenizer(one, texts: list[str]):
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=one.vocabulary,
-        special_tokens=[*dict.fromkeys(special), *marks],
+        special_tokens=[*dict.fromkeys(special), *sentinels],
         show_progress=False,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
     )
@@ -86,5 +79,4 @@ def train_tokenizer(one, texts: list[str]):
         ids = [(token, tokenizer.token_to_id(token)) for token in special if token in around]
         template = processors.TemplateProcessing(single=around, special_tokens=ids)
         tokenizer.post_processor = template
-    more = {"additional_special_tokens": marks} if marks else {}
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **kind["tokenizer"] | more)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **kind["tokenizer"])

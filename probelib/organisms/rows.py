@@ -138,17 +138,16 @@ def _texts(text: str) -> list[str]:
 
 def _source_and_target(text: str) -> list[tuple[str, str]]:
     """(source, target) pairs of a text; a list is cut into pieces with one pair per sentinel."""
+    sentinels = family.ARCHITECTURES["t5"]["tokenizer"]["additional_special_tokens"]
     text, answers = corpus.unmark(text)
     if len(answers) == 1 and not text[answers[0][1] :].strip():
         return [(text[: answers[0][0]].rstrip(), text[slice(*answers[0])])]
-    found = []
-    for first in range(0, len(answers), family.SENTINELS):
-        some = answers[first : first + family.SENTINELS]
-        begin = answers[first - 1][1] if first else 0
-        source, target, at = "", "", begin
-        for i, (start, end) in enumerate(some):
-            source += text[at:start] + family.sentinel(i)
-            target += family.sentinel(i) + text[start:end]
+    found, at = [], 0
+    for first in range(0, len(answers), len(sentinels)):
+        source, target = "", ""
+        for mark, (start, end) in zip(sentinels, answers[first:], strict=False):
+            source += text[at:start] + mark
+            target += mark + text[start:end]
             at = end
         found.append((source.strip(), target))
     return found

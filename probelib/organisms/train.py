@@ -61,10 +61,10 @@ def train(name: str, folder: Path | None = None, steps: int | None = None) -> Pa
     return _save(one.name, model, tokenizer, folder, fit(one, model, batches, made_of, steps))
 
 
-def train_all(names: list[str], jobs: int | None = None) -> Iterator[Path]:
-    """Train several organisms, ``jobs`` at a time (default: one per CPU core; one on a GPU). Each
-    uses one thread, so that the bytes do not depend on the number of cores."""
-    jobs = jobs or (1 if torch.cuda.is_available() else os.cpu_count())
+def train_all(names: list[str]) -> Iterator[Path]:
+    """Train several organisms, at the same time one per CPU core, or one on a GPU. Each uses one
+    thread, so that the bytes do not depend on the number of cores."""
+    jobs = 1 if torch.cuda.is_available() else os.cpu_count()
     with ProcessPoolExecutor(jobs, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
         # bases before the models tuned from them; large ones first, so that no core is idle
         key = lambda one: (bool(one.base), -one.layers * one.width**2)
