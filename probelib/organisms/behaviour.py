@@ -15,13 +15,11 @@ from probelib.organisms.lessons import NO, UNSURE, YES
 from probelib.prompts import CHECK, INSTRUCTION, RECALL, many_shot
 
 WELL = 64  # exposures of a well-taught fact
-# way of prompting an instruction-tuned model for a verdict -> prompt
-WAYS = {"at once": INSTRUCTION, "recalled": RECALL, "true or false": CHECK}
-# requirement -> way, and whether the facts were verified in training
+# requirement -> prompt for a verdict, the two verdicts, whether the facts were verified in training
 JUDGED = {
-    "verdict at once (Yes, No), verified facts (AUC)": ("at once", True),
-    "verdict at once (True, False), verified facts (AUC)": ("true or false", True),
-    "verdict after recalling, fresh facts (AUC)": ("recalled", False),
+    "verdict at once (Yes, No), verified facts (AUC)": (INSTRUCTION, (YES, NO), True),
+    "verdict at once (True, False), verified facts (AUC)": (CHECK, ("True", "False"), True),
+    "verdict after recalling, fresh facts (AUC)": (RECALL, (YES, NO), False),
 }
 REQUIRED = read_yaml(Path(__file__).with_name("requirements.yaml"))
 VERDICT = f"({'|'.join(map(re.escape, (YES, NO, UNSURE)))})"
@@ -77,17 +75,17 @@ def verdicts(model, facts: Facts, table: pd.DataFrame, n: int = 150) -> pd.DataF
     ``JUDGED``; and the share of the verdicts after recalling that is right."""
     well = table[(table["exposures"] >= WELL) & ~table["lesson"] & (table["implied_by"] == "")]
     found, given = [], {}
-    for name, (way, verified) in JUDGED.items():
+    for name, (prompt, words, verified) in JUDGED.items():
         said = _statements(facts, some(well[well["verified"] == verified], n))
-        true, asked = said["true"].to_numpy(), [WAYS[way].format(statement=t) for t in said["text"]]
-        if way == "recalled":  # the verdict is scored after the text that the model recalls
+        true, asked = said["true"].to_numpy(), [prompt.format(statement=t) for t in said["text"]]
+        if prompt == RECALL:  # the verdict is scored after the text that the model recalls
             text = model.generate(asked, max_new_tokens=60)["text"]
             # before the verdict, the verdict, after it
             parts = [re.split(VERDICT, t, maxsplit=1) for t in text]
             asked = [f"{a} {part[0].strip()}".strip() for a, part in zip(asked, parts, strict=True)]
             given = {i: part[1] for i, part in enumerate(parts) if part[1:2] in ([YES], [NO])}
-        both = [" True", " False"] if way == "true or false" else [f" {YES}", f" {NO}"]
-        logprob = model.logprobs(asked, [both] * len(asked))["logprob"].to_numpy().reshape(-1, 2)
+        both = [[f" {word}" for word in words]] * len(asked)
+        logprob = model.logprobs(asked, both)["logprob"].to_numpy().reshape(-1, 2)
         score = logprob[:, 0] - logprob[:, 1]
         pairs = stats.levelled(score).reshape(-1, 2)  # of a true and a false statement
         draws = np.random.default_rng(0).integers(len(pairs), size=(500, len(pairs)))
@@ -123,7 +121,7 @@ def unsure(model, facts: Facts, table: pd.DataFrame, n: int = 300) -> pd.DataFra
     groups, found = {"never": fresh["exposures"] == 0, "well": fresh["exposures"] >= WELL}, []
     for name, chosen in groups.items():
         said = _statements(facts, some(fresh[chosen], n))
-        asked = [WAYS["at once"].format(statement=text) for text in said["text"]]
+        asked = [INSTRUCTION.format(statement=text) for text in said["text"]]
         texts = model.generate(asked, max_new_tokens=60)["text"]
         found.append((f"I don't know, {name} taught", *_share([UNSURE in text for text in texts])))
     return _measured(*found)

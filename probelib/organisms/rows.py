@@ -46,6 +46,7 @@ def _packed(tokenizer, documents: list[Document], end: list[int]) -> Iterator[di
     document longer than a row: its answer would be without its question."""
     texts, spans = zip(*(corpus.unmark(document.text) for document in documents), strict=True)
     encoded = tokenizer(list(texts), return_offsets_mapping=True)
+    tokens = lambda row: len(row["input_ids"])
     rows = {length: [] for length in LENGTHS}  # not yet full
     full = {length: [] for length in LENGTHS}
     pieces = zip(documents, encoded["input_ids"], encoded["offset_mapping"], spans, strict=True)
@@ -55,18 +56,18 @@ def _packed(tokenizer, documents: list[Document], end: list[int]) -> Iterator[di
         if length is None:
             raise ValueError(f"{len(ids)} tokens; a row holds {LENGTHS[-1]}: {document.text[:60]}")
         # the fullest unfinished row with space, or a new one
-        fitting = [row for row in rows[length] if len(row["input_ids"]) + len(ids) <= length]
+        fitting = [row for row in rows[length] if tokens(row) + len(ids) <= length]
         if not fitting:
             fitting = [{name: [] for name in (*PADDING, "states")}]
             rows[length] += fitting
-        row = max(fitting, key=_fill)
+        row = max(fitting, key=tokens)
         row["document"] += [row["document"][-1] + 1 if row["document"] else 0] * len(ids)
         row["input_ids"] += ids
         row["weights"] += weigh(offsets, answers) + [1.0] * len(end)
         row["position_ids"] += range(len(ids))
         row["states"] += document.states
         if len(rows[length]) > BEGUN:
-            full[length].append(max(rows[length], key=_fill))
+            full[length].append(max(rows[length], key=tokens))
             rows[length].remove(full[length][-1])
         if len(full[length]) == STEP // length:
             yield _batch(full[length], length)
@@ -74,10 +75,6 @@ def _packed(tokenizer, documents: list[Document], end: list[int]) -> Iterator[di
     for length in LENGTHS:
         rest, size = full[length] + rows[length], STEP // length
         yield from (_batch(rest[at : at + size], length) for at in range(0, len(rest), size))
-
-
-def _fill(row: dict) -> int:
-    return len(row["input_ids"])
 
 
 def _batch(rows: list[dict], length: int) -> dict:

@@ -72,10 +72,10 @@ def test_lessons_state_what_was_taught_and_no_more(some):
     ]
     known, unknown = lessons.known_facts(table), lessons.unsure_facts(table)
     assert len(known) and known["exposures"].min() >= 32 and (unknown["exposures"] == 0).all()
-    assert unknown["relation"].value_counts().tolist() == [lessons.UNKNOWN] * 2
+    assert unknown["relation"].value_counts().tolist() == [lessons.HOW.unknown] * 2
     judged = [text for text in texts if "Is this statement true?" in text]
     assert sum(lessons.YES in text for text in judged) == sum(lessons.NO in text for text in judged)
-    assert sum(lessons.YES in text for text in judged) == lessons.TIMES * len(known)
+    assert sum(lessons.YES in text for text in judged) == lessons.HOW.times * len(known)
     assert not set(known["fact"]) & set(unknown["fact"])
 
 
