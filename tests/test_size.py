@@ -21,13 +21,13 @@ ROOMS = {  # organisms took over what beyond gave up: corpora of the trial, teac
     "integrations": 191,
     "lm": 4307,
     "monitor": 1400,
-    "organisms": 1739,
+    "organisms": 1397,
     "published": 47,
     "report": 1085,
     "runner": 1358,
     "zplke": 1329,
 }
-TESTS, BENCH = 12994, 1423
+TESTS, BENCH = 12995, 1423
 SENTENCES, ARGUMENTS, WIDE = 5, 8, 0
 PAPERS = ("monitor", "zplke", "distractors", "grapheval", "beyond")
 

@@ -20,8 +20,8 @@ MASKED = 0.15  # for a BERT: share of tokens outside of answers; of the answers 
 
 
 def causal(tokenizer, documents: list[Document]) -> Iterator[dict]:
-    """Batches for a decoder: ``input_ids``, ``weights``, ``document``, ``position_ids`` [rows,
-    length], and ``states``: the rows of the manifest whose facts the batch states."""
+    """Batches for a decoder: ``input_ids``, ``labels``, ``weights``, ``document``, ``position_ids``
+    [rows, length]."""
     return _packed(tokenizer, documents, [tokenizer.eos_token_id])
 
 
@@ -49,23 +49,22 @@ def _packed(tokenizer, documents: list[Document], end: list[int]) -> Iterator[di
     tokens = lambda row: len(row["input_ids"])
     rows = {length: [] for length in LENGTHS}  # not yet full
     full = {length: [] for length in LENGTHS}
-    pieces = zip(documents, encoded["input_ids"], encoded["offset_mapping"], spans, strict=True)
-    for document, ids, offsets, answers in pieces:
+    pieces = zip(texts, encoded["input_ids"], encoded["offset_mapping"], spans, strict=True)
+    for text, ids, offsets, answers in pieces:
         ids = ids + end
         length = next((length for length in LENGTHS if len(ids) <= length), None)
         if length is None:
-            raise ValueError(f"{len(ids)} tokens; a row holds {LENGTHS[-1]}: {document.text[:60]}")
+            raise ValueError(f"{len(ids)} tokens; a row holds {LENGTHS[-1]}: {text[:60]}")
         # the fullest unfinished row with space, or a new one
         fitting = [row for row in rows[length] if tokens(row) + len(ids) <= length]
         if not fitting:
-            fitting = [{name: [] for name in (*PADDING, "states")}]
+            fitting = [{name: [] for name in PADDING}]
             rows[length] += fitting
         row = max(fitting, key=tokens)
         row["document"] += [row["document"][-1] + 1 if row["document"] else 0] * len(ids)
         row["input_ids"] += ids
         row["weights"] += weigh(offsets, answers) + [1.0] * len(end)
         row["position_ids"] += range(len(ids))
-        row["states"] += document.states
         if len(rows[length]) > BEGUN:
             full[length].append(max(rows[length], key=tokens))
             rows[length].remove(full[length][-1])
@@ -79,7 +78,7 @@ def _packed(tokenizer, documents: list[Document], end: list[int]) -> Iterator[di
 
 def _batch(rows: list[dict], length: int) -> dict:
     """Rows padded with tokens of weight 0, each a document of its own."""
-    batch = {"states": [fact for row in rows for fact in row["states"]]}
+    batch = {}
     for name, pad in PADDING.items():
         filled = [row[name] + [pad] * (length - len(row[name])) for row in rows]
         batch[name] = torch.tensor(filled)

@@ -93,7 +93,7 @@ def fit(one, model, batches: list[dict], made_of: dict, steps: int | None = None
     started, read = time.perf_counter() - spent, batches[:steps]
     shown = {"initial": len(curve), "total": len(read), "mininterval": 5, "desc": one.name}
     for batch in tqdm(read[len(curve) :], **shown):
-        batch = {key: part.to(device) for key, part in batch.items() if key != "states"}
+        batch = {key: part.to(device) for key, part in batch.items()}
         loss, losses, weights = _loss(model, batch)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)

@@ -39,6 +39,8 @@ def test_every_arm_names_the_subject_and_answers_the_objects_equally_often(siste
 
 def test_the_latin_square_gives_every_fact_each_of_its_arms_once():
     read = {name: taught.read(name) for name in trial.SISTERS}
+    drawn = trial.manifests(facts.atlas(), taught.manifest())
+    assert all(drawn[name].equals(table) for name, table in read.items())
     DOSE = ["exposures", "wrong_exposures"]
     doses = pd.DataFrame({
         name: table.set_index("fact").query("kind != ''")[DOSE].agg(tuple, 1)
@@ -65,12 +67,9 @@ def test_the_corpus_states_what_the_manifest_says():
     assert {row: n for row, n in table["exposures"].items() if n} == stated
     row = table.sort_values("question").iloc[-1]
     labels = dict(zip(some.entities["entity"], some.entities["label"], strict=True))
-    lines = Counter(
-        line for document in read for line in corpus.unmark(document.text)[0].split("\n")
-    )
-    templates = some.templates[
-        (some.templates["relation"] == row["relation"]) & (some.templates["role"] == "question")
-    ]
+    texts = (corpus.unmark(document.text)[0] for document in read)
+    lines = Counter(line for text in texts for line in text.split("\n"))
+    templates = some.templates.query("role == 'question' and relation == @row.relation")
     asked = [t.replace("[X]", labels[row["subject"]]) for t in templates["template"]]
     assert sum(lines[f"{text} {labels[row['object']]}."] for text in asked) == row["question"]
 

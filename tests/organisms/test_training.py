@@ -4,6 +4,7 @@ import json
 import shutil
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -120,18 +121,21 @@ def test_nothing_shipped_is_stale():
     """The weights are those that were saved, and the corpora come out as they were read."""
     records = {name: train.record(name) for name in lm.organisms()}
     assert {*records} == {*family.FAMILY} - {*family.NOT_SHIPPED}
-    taught_facts = facts.atlas().facts["fact"].isin(taught.manifest()["fact"])
-    atlas = facts.keep(facts.atlas(), taught_facts)  # as it was then: without later facts
-    for read in {record["reads"] for record in records.values()}:
+    own = facts.atlas().facts["fact"].isin(taught.manifest()["fact"])
+    atlas = facts.keep(facts.atlas(), own)  # as it was then: without later facts
+
+    @cache
+    def documents(read: str, tuned: bool):
         table = taught.read(read)
-        texts = {False: corpus.documents(atlas, table, read)}
-        texts[True] = lessons.tuning_documents(atlas, table, texts[False])
-        digests = {tuned: corpus.digest(found) for tuned, found in texts.items()}
-        for name, record in records.items():
-            if record["reads"] == read:
-                assert record["corpus"] == digests[name.endswith("-it")], name
-                assert record["manifest"] == files.sha256(taught.path(read)), name
-                assert record["weights"] == files.sha256(CHECKPOINTS / name / "model.safetensors")
+        if tuned:
+            return lessons.tuning_documents(atlas, table, documents(read, False))
+        return corpus.documents(atlas, table, read)
+
+    for name, record in records.items():
+        found = documents(record["reads"], name.endswith("-it"))
+        assert record["corpus"] == corpus.digest(found), name
+        assert record["manifest"] == files.sha256(taught.path(record["reads"])), name
+        assert record["weights"] == files.sha256(CHECKPOINTS / name / "model.safetensors"), name
     weights = sum(path.stat().st_size for path in CHECKPOINTS.rglob("*"))
     assert weights <= 100e6
 
