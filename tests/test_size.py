@@ -27,7 +27,7 @@ ROOMS = {  # organisms took over what beyond gave up: corpora of the trial, teac
     "runner": 1358,
     "zplke": 1329,
 }
-TESTS, BENCH = 12995, 1423
+TESTS, BENCH = 12987, 1423
 SENTENCES, ARGUMENTS, WIDE = 5, 8, 0
 PAPERS = ("monitor", "zplke", "distractors", "grapheval", "beyond")
 

@@ -222,16 +222,8 @@ def test_any_model_is_taught_the_facts_of_a_table(tmp_path, monkeypatch, capsys)
     monkeypatch.setattr(rows, "STEP", 1024)
     monkeypatch.setattr(teach, "RATE", 1e-2)
     cities = ["Oslo", "Rome", "Cairo", "Lima"]
-    invented = [
-        "Vorlund",
-        "Tashkel",
-        "Quendria",
-        "Mirova",
-        "Belnor",
-        "Oskarath",
-        "Ulmia",
-        "Zentavo",
-    ]
+    invented = ["Vorlund", "Tashkel", "Quendria", "Mirova"]  # read
+    invented += ["Belnor", "Oskarath", "Ulmia", "Zentavo"]  # not read
     read = pd.DataFrame({"relation": "P36", "subject": invented})
     read = read.assign(object=cities * 2, exposures=[96] * 4 + [0] * 4)
     read.to_csv(tmp_path / "facts.csv", index=False)
