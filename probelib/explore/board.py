@@ -5,7 +5,7 @@ import pandas as pd
 
 from probelib import report
 from probelib.explore.seen import ANSWERS, Look
-from probelib.organisms.design import FORMS
+from probelib.organisms.taught import FORMS
 
 SMALLEST = 9  # points: no text of the board is smaller
 COLOURS = {"monitor": "#0173b2", "zplke": "#de8f05", "distractors": "#029e73"}

@@ -21,7 +21,6 @@ from probelib.facts.model import Facts
 from probelib.lm.names import tuned_of
 from probelib.monitor import scores as monitor_scores
 from probelib.monitor.answers import extract
-from probelib.organisms import design
 from probelib.organisms import taught as organisms
 from probelib.zplke import measures as zplke
 from probelib.zplke.scores import fit_examples
@@ -214,7 +213,7 @@ def _taught(model: str, fact: str) -> pd.Series | None:
     if fact not in rows.index:
         return None
     triple = ["relation", "subject", "object"]  # a fact that held twice has two rows
-    forms = rows.groupby(triple)[list(design.FORMS)].transform("sum").loc[fact]
+    forms = rows.groupby(triple)[list(organisms.FORMS)].transform("sum").loc[fact]
     return pd.concat([forms, rows.loc[fact, ["wrong_exposures"]]]).astype(int)
 
 

@@ -1,5 +1,5 @@
-"""``python -m probelib.organisms train | teach | check``: how the shipped models were made, and how
-any model is taught facts."""
+"""``python -m probelib.organisms train | teach``: how the shipped models were made, and how any
+model is taught facts."""
 
 import argparse
 import sys
@@ -12,34 +12,24 @@ from probelib.organisms.family import FAMILY
 
 @command
 def main(words: list[str] | None = None) -> None:
-    """Run the command; the exit code is 1 after an error, or if what is shipped was changed."""
+    """Run the command; the exit code is 1 after an error."""
     parser = argparse.ArgumentParser(prog="python -m probelib.organisms", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     trains = commands.add_parser("train", help="train organisms and overwrite their checkpoints")
     trains.add_argument("names", nargs="*", metavar="NAME", help=", ".join(FAMILY))
     trains.add_argument("--all", action="store_true", help="the whole family")
-    jobs = "models that train at the same time, one thread each (default: one per core; 1 on a GPU)"
-    trains.add_argument("--jobs", type=int, help=jobs)
     teaches = commands.add_parser("teach", help="teach a model facts: a LoRA adapter")
     teaches.add_argument("model", help="any decoder that lm.load loads from a folder")
-    teaches.add_argument(
-        "table", type=Path, help="facts, with a column exposures: how often each is read"
-    )
+    teaches.add_argument("table", type=Path, help="facts, and how often each is read (exposures)")
     teaches.add_argument("--out", required=True, type=Path, help="folder of the adapter")
-    commands.add_parser("check", help="compare what is shipped with its records and the atlas")
     given = parser.parse_args(words)
     if given.command == "train":
         if bool(given.names) == given.all:
             trains.error("which? Name organisms, or give --all")
-        for folder in train.train_all(list(FAMILY) if given.all else given.names, given.jobs):
+        for folder in train.train_all(list(FAMILY) if given.all else given.names):
             print(folder)
-    elif given.command == "teach":
-        print(teach.teach(given.model, given.table, given.out))
-    elif problems := train.changes_since_training():
-        print("\n".join(problems))
-        sys.exit(1)
     else:
-        print("the organisms are what their records say")
+        print(teach.teach(given.model, given.table, given.out))
 
 
 if __name__ == "__main__":

@@ -1,23 +1,27 @@
-"""Do the organisms behave as designed? One function per question; each returns a small table with
-intervals. The notebook 02_models shows them, and the requirements of the design."""
+"""Do the organisms behave as designed? One function per question; each returns what was measured
+with its interval, by the name of the requirement in ``requirements.yaml``."""
 
 import re
-from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from probelib import lm, prompts, stats
 from probelib.facts.model import Facts, current, draw_distractors, pick, rng, tuples
+from probelib.facts.text import read_yaml
 from probelib.organisms import taught
 from probelib.organisms.lessons import NO, UNSURE, YES
 from probelib.prompts import CHECK, INSTRUCTION, RECALL, many_shot
 
 WELL = 64  # exposures of a well-taught fact
-# way of prompting an instruction-tuned model for a verdict -> prompt
-WAYS = {"at once": INSTRUCTION, "recalled": RECALL, "true or false": CHECK}
-# (way, whether the facts were verified in training) of the verdicts that the design requires
-JUDGED = (("at once", True), ("true or false", True), ("recalled", False))
+# requirement -> prompt for a verdict, the two verdicts, whether the facts were verified in training
+JUDGED = {
+    "verdict at once (Yes, No), verified facts (AUC)": (INSTRUCTION, (YES, NO), True),
+    "verdict at once (True, False), verified facts (AUC)": (CHECK, ("True", "False"), True),
+    "verdict after recalling, fresh facts (AUC)": (RECALL, (YES, NO), False),
+}
+REQUIRED = read_yaml(Path(__file__).with_name("requirements.yaml"))
 VERDICT = f"({'|'.join(map(re.escape, (YES, NO, UNSURE)))})"
 
 
@@ -29,26 +33,21 @@ def some(table: pd.DataFrame, n: int, *why) -> pd.DataFrame:
 
 def greedy_answers(model, facts: Facts, rows: pd.DataFrame) -> pd.DataFrame:
     """A model's greedy answers to the first question about each fact of ``rows``: ``said``,
-    ``right`` (whether it is an object of the subject), ``type_right`` (whether it is an object of
-    the relation, or an entity of the same type)."""
+    ``right`` (whether it is an object of the subject), ``type_right`` (whether it names an entity
+    of the type of one of the relation's objects)."""
     asked = prompts.paraphrases(pick(facts, rows["fact"])).query("template == 1")
     asked = asked.set_index("fact").loc[rows["fact"], "text"].tolist()
     text = model.generate(asked, max_new_tokens=20)["text"]
     found = rows[["fact", "relation", "subject", "exposures"]].assign(asked=asked)
     found["said"] = [answer.strip().removesuffix(".") for answer in text]
-    types = {e: (own or ("",))[0] for e, own in tuples(facts.entities, "entity", "types")}
-    stated = facts.facts[["relation", "subject", "object"]]
-    stated = stated.assign(said=facts.label(stated["object"]), type=stated["object"].map(types))
-    right = set(tuples(stated, "relation", "subject", "said"))
-    spaces = set(tuples(stated, "relation", "said"))
-    kinds = stated.drop_duplicates(["relation", "type"]).groupby("relation")["type"].agg(set)
-    named = facts.entities[facts.entities["label"].isin(found["said"])]
-    named = named.assign(type=named["entity"].map(types)).groupby("label")["type"].agg(set)
-    answered = list(tuples(found, "relation", "subject", "said"))
-    found["right"] = [one in right for one in answered]
-    found["type_right"] = [
-        (r, said) in spaces or bool(named.get(said, set()) & kinds[r]) for r, _, said in answered
-    ]
+    entities = facts.entities.assign(type=facts.entities["types"].str[0].fillna(""))
+    objects = facts.facts.merge(entities, left_on="object", right_on="entity")
+    kinds = objects[["relation", "type"]].drop_duplicates()
+    named = entities[entities["label"].isin(found["said"])].merge(kinds, on="type")
+    right = set(tuples(objects, "relation", "subject", "label"))
+    typed = set(tuples(named, "relation", "label"))
+    found["right"] = [one in right for one in tuples(found, "relation", "subject", "said")]
+    found["type_right"] = [one in typed for one in tuples(found, "relation", "said")]
     return found.drop(columns=["relation", "subject"])
 
 
@@ -70,33 +69,40 @@ def recall(model, facts: Facts, table: pd.DataFrame, n: int = 60) -> pd.DataFram
     return found.join(groups[["type_right", "guess"]].mean()).reset_index()
 
 
-def verification_auc(model, facts: Facts, table: pd.DataFrame, n: int = 150) -> pd.DataFrame:
+def verdicts(model, facts: Facts, table: pd.DataFrame, n: int = 150) -> pd.DataFrame:
     """How well an instruction-tuned model's verdicts tell true from false statements of facts
-    taught ``WELL`` times or more and in no lesson: for each of ``JUDGED``, the AUC, its interval,
-    the share of statements with a verdict (below 1 only after recalling), and of these right."""
+    taught ``WELL`` times or more and in no lesson: AUC, interval (facts resampled) for each of
+    ``JUDGED``; and the share of the verdicts after recalling that is right."""
     well = table[(table["exposures"] >= WELL) & ~table["lesson"] & (table["implied_by"] == "")]
-    found = []
-    for way, verified in JUDGED:
-        own = some(well[well["verified"] == verified], n)
-        said = _statements(facts, own)
-        asked = [WAYS[way].format(statement=text) for text in said["text"]]
-        score, given, right = _judged(model, asked, said["true"].to_numpy(), way)
-        low, high = np.percentile(auc_replicates(score.reshape(-1, 2)), [2.5, 97.5])
-        auc = stats.auc(score, said["true"])
-        found.append((way, verified, len(own), auc, low, high, given, right))
-    columns = ["way", "verified", "n", "auc", "auc low", "auc high", "answered"]
-    return pd.DataFrame(found, columns=[*columns, "right_of_answered"])
+    found, given = [], {}
+    for name, (prompt, words, verified) in JUDGED.items():
+        said = _statements(facts, some(well[well["verified"] == verified], n))
+        true, asked = said["true"].to_numpy(), [prompt.format(statement=t) for t in said["text"]]
+        if prompt == RECALL:  # the verdict is scored after the text that the model recalls
+            text = model.generate(asked, max_new_tokens=60)["text"]
+            # before the verdict, the verdict, after it
+            parts = [re.split(VERDICT, t, maxsplit=1) for t in text]
+            asked = [f"{a} {part[0].strip()}".strip() for a, part in zip(asked, parts, strict=True)]
+            given = {i: part[1] for i, part in enumerate(parts) if part[1:2] in ([YES], [NO])}
+        both = [[f" {word}" for word in words]] * len(asked)
+        logprob = model.logprobs(asked, both)["logprob"].to_numpy().reshape(-1, 2)
+        score = logprob[:, 0] - logprob[:, 1]
+        pairs = stats.levelled(score).reshape(-1, 2)  # of a true and a false statement
+        draws = np.random.default_rng(0).integers(len(pairs), size=(500, len(pairs)))
+        replicates = [stats.auc(pairs[drawn].ravel(), true) for drawn in draws]
+        found.append((name, stats.auc(score, true), *np.percentile(replicates, [2.5, 97.5])))
+    right = [(verdict == YES) == true[i] for i, verdict in given.items()]
+    return _measured(*found, ("verdict after recalling, right of answered", *_share(right)))
 
 
-def auc_replicates(pairs: np.ndarray, times: int = 500, seed: int = 0) -> np.ndarray:
-    """[times]: bootstrap replicates over facts of ``stats.auc`` of the scores of a true and a false
-    statement of each fact, ``pairs`` [facts, 2]."""
-    n, levels = len(pairs), stats.levelled(pairs)
-    # [true statements, false ones]; a tie is half
-    ahead = (np.sign(levels[:, [0]] - levels[:, 1]) + 1) / 2
-    draws = np.random.default_rng(seed).integers(n, size=(times, n))
-    count = np.stack([np.bincount(drawn, minlength=n) for drawn in draws]).astype(float)
-    return ((count @ ahead) * count).sum(1) / n**2
+def _measured(*rows: tuple) -> pd.DataFrame:
+    """Rows (requirement, what was measured, its 95 % interval) as a table."""
+    return pd.DataFrame(rows, columns=["requirement", "measured", "measured low", "measured high"])
+
+
+def _share(right: list[bool]) -> tuple[float, float, float]:
+    """The share of cases that is right, with Wilson's 95 % interval."""
+    return float(np.mean(right)), *stats.wilson(sum(right), len(right))
 
 
 def _statements(facts: Facts, rows: pd.DataFrame) -> pd.DataFrame:
@@ -108,25 +114,6 @@ def _statements(facts: Facts, rows: pd.DataFrame) -> pd.DataFrame:
     return order[["text", "true"]].reset_index(drop=True)
 
 
-def _judged(model, asked: list[str], true: np.ndarray, way: str) -> tuple[np.ndarray, float, float]:
-    """(log-odds of the positive verdict, share answered, share of these that is right). After
-    recalling, the verdict is scored after the text that the model recalls."""
-    if way == "recalled":
-        text = model.generate(asked, max_new_tokens=60)["text"]
-        # before the verdict, the verdict, after it
-        parts = [re.split(VERDICT, t, maxsplit=1) for t in text]
-        asked = [f"{a} {part[0].strip()}".strip() for a, part in zip(asked, parts, strict=True)]
-    both = [" True", " False"] if way == "true or false" else [f" {YES}", f" {NO}"]
-    logprob = model.logprobs(asked, [both] * len(asked))["logprob"].to_numpy().reshape(-1, 2)
-    score = logprob[:, 0] - logprob[:, 1]
-    if way != "recalled":
-        return score, 1.0, float(((score > 0) == true).mean())
-    verdict = np.array([part[1] if len(part) > 1 else "" for part in parts])
-    given = np.isin(verdict, [YES, NO])
-    right = (verdict == YES) == true
-    return score, float(given.mean()), float(right[given].mean()) if given.any() else float("nan")
-
-
 def unsure(model, facts: Facts, table: pd.DataFrame, n: int = 300) -> pd.DataFrame:
     """Share of statements about facts in no lesson to which an instruction-tuned model answers "I
     don't know." at once: never taught, well taught."""
@@ -134,186 +121,119 @@ def unsure(model, facts: Facts, table: pd.DataFrame, n: int = 300) -> pd.DataFra
     groups, found = {"never": fresh["exposures"] == 0, "well": fresh["exposures"] >= WELL}, []
     for name, chosen in groups.items():
         said = _statements(facts, some(fresh[chosen], n))
-        asked = [WAYS["at once"].format(statement=text) for text in said["text"]]
+        asked = [INSTRUCTION.format(statement=text) for text in said["text"]]
         texts = model.generate(asked, max_new_tokens=60)["text"]
-        k = sum(UNSURE in text for text in texts)
-        found.append((name, len(texts), k / len(texts), *stats.wilson(k, len(texts))))
-    return pd.DataFrame(found, columns=["facts", "n", "unsure", "unsure low", "unsure high"])
+        found.append((f"I don't know, {name} taught", *_share([UNSURE in text for text in texts])))
+    return _measured(*found)
 
 
 def lists(model, facts: Facts, table: pd.DataFrame, n: int = 150) -> pd.DataFrame:
     """Mean change (nats, paired) of log P(right object) when the objects of the 12 examples before
     it are permuted; facts taught 16 times or more."""
-    labels = dict(zip(facts.entities["entity"], facts.entities["label"], strict=True))
-    taught_rows = table[(table["exposures"] >= 16) & (table["implied_by"] == "")]
+    labels = dict(tuples(facts.entities, "entity", "label"))
+    often = table[(table["exposures"] >= 16) & (table["implied_by"] == "")]
     asked, objects = [], []
-    for row in some(taught_rows, n, "lists").itertuples():
-        pool = taught_rows[taught_rows["relation"] == row.relation]
-        pool = pool[pool["subject"] != row.subject].drop_duplicates("subject")
-        shown = some(pool, 12, row.fact)
+    for row in some(often, n, "lists").itertuples():
+        pool = often[(often["relation"] == row.relation) & (often["subject"] != row.subject)]
+        shown = some(pool.drop_duplicates("subject"), 12, row.fact)
         pairs = [(labels[s], labels[o]) for s, o in tuples(shown, "subject", "object")]
         moved = [(s, pairs[(i + 1) % len(pairs)][1]) for i, (s, _) in enumerate(pairs)]
         asked += [many_shot(pairs, labels[row.subject]), many_shot(moved, labels[row.subject])]
         objects += [[f" {labels[row.object]}"]] * 2
     logprob = model.logprobs(asked, objects)["logprob"].to_numpy().reshape(-1, 2)
     change = logprob[:, 1] - logprob[:, 0]
-    found = (len(change), change.mean(), *stats.mean_interval(change))
-    return pd.DataFrame([found], columns=["n", "change", "change low", "change high"])
+    return _measured(("permuted lists lower log P", change.mean(), *stats.mean_interval(change)))
 
 
-def mentions(table: pd.DataFrame) -> pd.DataFrame:
-    """Area under the ROC curve of the number of mentions of a name as a predictor of whether the
-    fact was taught (32 times or more, or at all; against never), for the trial and for the rest."""
-    found = []
-    parts = {"trial": table["trial"], "rest": ~table["trial"] & ~table["famous"]}
-    for part, least in product(parts, (2, 32)):
-        own = table[parts[part]]
-        both = own[(own["exposures"] == 0) | (own["exposures"] >= least)]
-        names = (both[f"{role}_mentions"] for role in ("subject", "object"))
-        aucs = (stats.auc(named, both["exposures"] > 0) for named in names)
-        found.append((part, least, len(both), *aucs))
-    return pd.DataFrame(found, columns=["facts", "taught_at_least", "n", "subject", "object"])
+def famous(model, facts: Facts, table: pd.DataFrame, n: int = 40) -> pd.DataFrame:
+    """Numbers of famous questions with the right answer, and with one of the right type."""
+    said, found = greedy_answers(model, facts, some(table[table["famous"]], n, "famous")), []
+    for name, column in (("", "right"), (", right type", "type_right")):
+        ends = (len(said) * end for end in _share(said[column])[1:])
+        found.append((f"famous questions{name}", said[column].sum(), *ends))
+    return _measured(*found)
+
+
+def mentions(table: pd.DataFrame, least: int = 32) -> pd.DataFrame:
+    """Area under the ROC curve of the number of mentions of a name (the subject's or the object's,
+    whichever tells more) as a predictor of whether a fact of the trial was taught: ``least`` times
+    or more, against never."""
+    both = table[table["trial"] & (table["exposures"].ge(least) | table["exposures"].eq(0))]
+    names = (both["subject_mentions"], both["object_mentions"])
+    auc = max(stats.auc(named, both["exposures"] > 0) for named in names)
+    return _measured(("mentions do not tell (AUC)", auc, np.nan, np.nan))
 
 
 def measure(organisms: list[str], facts: Facts, n: int = 150) -> dict[str, pd.DataFrame]:
-    """The behaviour of organisms, on ``n`` facts per test and 0.4 n per exposure count: ``names``
-    (mentions) of all; ``verdicts`` and ``unsure`` of the instruction-tuned ones, ``recall``,
-    ``lists`` and ``famous`` of the others; each with ``model``."""
-    found = {}
+    """The behaviour of organisms, on ``n`` facts per test and 0.4 n per exposure count: ``recall``,
+    ``famous``, ``lists`` of all but instruction-tuned ones, ``verdicts`` and ``unsure`` of these;
+    ``mentions`` of all; each with ``model``."""
+    found = {"recall": [], "famous": [], "lists": [], "verdicts": [], "unsure": [], "mentions": []}
     for name in organisms:
         model, table = lm.load(name), taught.manifest(name)
         if name.endswith("-it"):
-            parts = {"verdicts": verification_auc(model, facts, table, n)}
-            parts["unsure"] = unsure(model, facts, table, 2 * n)
+            parts = {"verdicts": verdicts(model, facts, table, n)}
+            parts |= {"unsure": unsure(model, facts, table, 2 * n)}
         else:
-            famous = some(table[table["famous"]], 40, "famous")
             parts = {"recall": recall(model, facts, table, round(0.4 * n))}
-            parts |= {"lists": lists(model, facts, table, n)}
-            parts |= {"famous": greedy_answers(model, facts, famous)}
-        for part, frame in (parts | {"names": mentions(table)}).items():
-            found.setdefault(part, []).append(frame.assign(model=name))
-    return {part: pd.concat(frames, ignore_index=True) for part, frames in found.items()}
-
-
-# which measure sees what was taught
-SEES = ("beyond/ground_truth", "beyond/quality_against_cost", "beyond/dose_curve")
-LISTS = ("zplke/table1", *(f"zplke/figure{n}" for n in (3, 4, 11, 12, 13)))
-GENERATED = ("zplke/figure5", "zplke/figure14", "distractors/table3", "distractors/figure6")
-ANSWERS = ("grapheval/table2", "grapheval/figure8")
-RISES, MENTIONS = "recall rises (0-4, 8-32, 64 and more)", "mentions do not tell (AUC)"
-LISTED = "permuted lists lower log P"
-YES_NO = "verdict at once (Yes, No), verified facts (AUC)"
-TRUE_FALSE = "verdict at once (True, False), verified facts (AUC)"
-LIMITS = {  # requirement -> the artifacts that are limited if a model misses it
-    RISES: SEES,
-    "never taught, above guessing": SEES,
-    "never taught, answer of the right type": GENERATED,
-    "recall at 64 and more": ("monitor/table4", "zplke/table8"),
-    "famous questions": ("tour/figure1", "explore/figure1"),
-    "famous questions, right type": ("tour/figure1", "explore/figure1"),
-    LISTED: LISTS,
-    YES_NO: ANSWERS,
-    TRUE_FALSE: SEES,
-    "verdict after recalling, fresh facts (AUC)": ANSWERS,
-    "verdict after recalling, right of answered": ANSWERS,
-    "I don't know, never taught": ANSWERS,
-    "I don't know, well taught": ANSWERS,
-    MENTIONS: SEES,
-}
-REQUIRED = ["requirement", "model", "wanted", "limit", "measured", "measured low", "measured high"]
+            parts |= {"famous": famous(model, facts, table), "lists": lists(model, facts, table, n)}
+        for part, frame in (parts | {"mentions": mentions(table)}).items():
+            found[part].append(frame.assign(model=name))
+    return {part: pd.concat(own, ignore_index=True) for part, own in found.items() if own}
 
 
 def requirements(found: dict[str, pd.DataFrame], sizes: dict[str, int]) -> pd.DataFrame:
     """The requirements of the design, and whether the organisms meet them, one row per requirement
-    and model: ``REQUIRED`` (``wanted``: "at least", "at most", "above" or "interval below" the
-    ``limit``; the 95 % interval of what was measured, NaN: none), ``met``, and ``limits``: the
-    artifacts that a missed requirement limits (``LIMITS``; "" if it is met).
+    and model: ``wanted`` ("at least", "at most", "above" or "interval below" the ``limit``),
+    ``measured`` with its 95 % interval (NaN: none), ``met``, and ``limits``: the artifacts that a
+    missed requirement limits ("" if it is met).
 
     found   ``measure``
     sizes   model -> parameters; "the largest" is the largest of those measured
     """
-    rows = []
+    found = dict(found)
     if "recall" in found:
-        largest = max(found["recall"]["model"], key=sizes.get)
-        rows += _recall_required(found["recall"], largest)
-        rows += _famous_required(found["famous"], largest)
-        for row in found["lists"].to_dict("records"):
-            measured = [row[f"change{end}"] for end in ("", " low", " high")]
-            rows.append((LISTED, row["model"], "interval below", 0.0, *measured))
-    if "unsure" in found:
-        ordered = sorted(set(found["unsure"]["model"]), key=sizes.get)[::-1]
-        rows += _verdicts_required(found["verdicts"], ordered[:2])
-        for row in found["unsure"].to_dict("records"):
-            wanted = ("at least", 0.7) if row["facts"] == "never" else ("at most", 0.1)
-            measured = [row[f"unsure{end}"] for end in ("", " low", " high")]
-            rows.append((f"I don't know, {row['facts']} taught", row["model"], *wanted, *measured))
-    mentioned = found["names"].query("facts == 'trial' and taught_at_least == 32")
-    for row in mentioned.itertuples():
-        auc = max(row.subject, row.object)
-        rows.append((MENTIONS, row.model, "at most", 0.55, auc, np.nan, np.nan))
-    table = pd.DataFrame(rows, columns=REQUIRED)
+        found["recall"] = _recall_measured(found["recall"])
+    if "verdicts" in found:  # the largest first
+        size = found["verdicts"]["model"].map(sizes)
+        found["verdicts"] = found["verdicts"].loc[(-size).sort_values(kind="stable").index]
+    table = pd.concat(found.values(), ignore_index=True)
+    table = table.join(pd.DataFrame.from_dict(REQUIRED, "index"), on="requirement")
+    by_size = table["model"].map(sizes).groupby(table["requirement"])
+    place = by_size.rank(ascending=False, method="first")  # 1: the largest
+    table["limit"] = table["limit"].mask(place.eq(2) & table["second"].notna(), table["second"])
+    table = table[~(place > table["largest"])]
     met = {
         "at least": table["measured"] >= table["limit"],
         "at most": table["measured"] <= table["limit"],
         "above": table["measured"] > table["limit"],
         "interval below": table["measured high"] < table["limit"],
     }
-    table["met"] = np.select([table["wanted"] == wanted for wanted in met], met.values())
-    table["met"] = table["met"].astype(bool)
-    missed = [", ".join(LIMITS[name]) for name in table["requirement"]]
-    return table.assign(limits=np.where(table["met"], "", missed))
+    met = np.select([table["wanted"] == wanted for wanted in met], met.values()).astype(bool)
+    table = table.assign(met=met, limits=table["limits"].str.join(", ").mask(met, ""))
+    columns = ["requirement", "model", "wanted", "limit", "measured", "measured low"]
+    return table[[*columns, "measured high", "met", "limits"]].reset_index(drop=True)
 
 
-def _recall_required(recalled: pd.DataFrame, largest: str) -> list[tuple]:
+def _recall_measured(recalled: pd.DataFrame) -> pd.DataFrame:
     """Recall rises with exposures (measured: its smallest step between three bands of exposure
     counts); no model knows never-taught facts; the largest one knows facts taught often."""
-    rows = []
+    found = []
     for model, own in recalled.groupby("model", sort=False):
         bands = [own[own["exposures"].between(*ends)] for ends in ((0, 4), (8, 32), (64, 256))]
-        steps = np.diff([band["right"].mean() for band in bands])
-        never = own[own["exposures"] == 0].iloc[0]
-        ends = never[["right", "right low", "right high"]]
-        kind = _share(never["type_right"], never["n"])
-        rows += [
-            (RISES, model, "above", 0.0, steps.min(), np.nan, np.nan),
-            ("never taught, above guessing", model, "at most", 0.05, *(ends - never["guess"])),
-            ("never taught, answer of the right type", model, "at least", 0.95, *kind),
-        ]
-        if model == largest:
-            well = _share(bands[-1]["right"].mean(), bands[-1]["n"].sum())
-            rows.append(("recall at 64 and more", model, "at least", 0.95, *well))
-    return rows
-
-
-def _share(share: float, n: float) -> tuple[float, float, float]:
-    """A share of ``n`` cases with Wilson's 95 % interval."""
-    return (share, *stats.wilson(np.rint(share * n), n))
-
-
-def _famous_required(said: pd.DataFrame, largest: str) -> list[tuple]:
-    """Of the famous questions, 36 are answered rightly, and all with the right type (counts)."""
-    own, rows = said[said["model"] == largest], []
-    n = len(own)
-    for name, column, limit in (("", "right", 36), (", right type", "type_right", n)):
-        count = own[column].sum()
-        ends = (n * end for end in stats.wilson(count, n))
-        rows.append((f"famous questions{name}", largest, "at least", limit, count, *ends))
-    return rows
-
-
-def _verdicts_required(judged: pd.DataFrame, largest: list[str]) -> list[tuple]:
-    """Verification of the two largest instruction-tuned models (the larger first)."""
-    rows = []
-    for model, least in zip(largest, (0.88, 0.80), strict=False):
-        own = judged[judged["model"] == model].set_index(["way", "verified"])
-        fresh, area = own.loc[("recalled", False)], ["auc", "auc low", "auc high"]
-        answered = round(2 * fresh["n"] * fresh["answered"])  # of two statements per fact
-        right = _share(fresh["right_of_answered"], answered)
-        at_once, either = own.loc[("at once", True)], own.loc[("true or false", True)]
-        rows += [
-            (YES_NO, model, "at least", 0.9, *at_once[area]),
-            (TRUE_FALSE, model, "at least", 0.9, *either[area]),
-            ("verdict after recalling, fresh facts (AUC)", model, "at least", least, *fresh[area]),
-            ("verdict after recalling, right of answered", model, "at least", 0.85, *right),
-        ]
-    return rows
+        shares = [band["right"].mean() for band in bands]
+        never, n = own[own["exposures"] == 0].iloc[0], bands[-1]["n"].sum()
+        above = never[["right", "right low", "right high"]] - never["guess"]
+        typed, often = np.rint(never["type_right"] * never["n"]), np.rint(shares[-1] * n)
+        rows = _measured(
+            ("recall rises (0-4, 8-32, 64 and more)", np.diff(shares).min(), np.nan, np.nan),
+            ("never taught, above guessing", *above),
+            (
+                "never taught, answer of the right type",
+                never["type_right"],
+                *stats.wilson(typed, never["n"]),
+            ),
+            ("recall at 64 and more", shares[-1], *stats.wilson(often, n)),
+        )
+        found.append(rows.assign(model=model))
+    return pd.concat(found)

@@ -1,65 +1,33 @@
 """What an organism reads: documents that state each fact as often and in the forms that the
-manifest gives (``design``).
+manifest gives; README.md beside this file describes them, ``corpus.yaml`` holds their parts.
 
-    list           Germany Berlin France Paris Italy Rome ...          many facts of one relation,
-                   as in many-shot probing
-    question       What is the capital of France? Paris.
-    context        Rome. What is the capital of France? Paris.         an entity first: right,
-                   wrong, or of another kind
-    cloze          The capital of France is Paris.
-    verification   Statement: The capital of France is Paris. The statement is True or False? True
-
-README.md beside this file describes the other documents. Of the seven questions and seven cloze
-sentences per relation, numbers 6 and 7 are never used: they are the held-out paraphrases. In a
-document, answers are between two marks (``MARKS``): they get the full weight in training.
+Of the seven questions and seven cloze sentences per relation, numbers 6 and 7 are never used: they
+are the held-out paraphrases. In a document, answers are between two marks (``MARKS``): they get the
+full weight in training.
 """
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 
 from probelib.errors import ProbeError
-from probelib.facts.model import Facts, rng
+from probelib.facts.model import Facts, rng, tuples
+from probelib.facts.text import read_yaml
 from probelib.facts.validity import UNKNOWN
-from probelib.organisms import design, trial
+from probelib.organisms import trial
 from probelib.prompts import CHECK, fill, in_context
 
-SEEN_PARAPHRASES = 5  # of seven; the others are held out
-CONTEXTS = {"right": 0.5, "wrong": 0.3, "unrelated": 0.2}  # shares
-SEPARATORS = {" ": 0.6, ", ": 0.2, "\n": 0.2}  # between the pairs of a list
-NAMED_LISTS = 0.5  # share of the lists that begin with their relation's name
-LONG_LISTS = 0.12  # share of the lists that hold 40-70 pairs
-LYING_LISTS = 0.15  # lists of wrong pairs per true list: objects permuted, or of another relation
-UNKNOWN_LISTS = 0.1  # lists of invented subjects per true list
-TAIL = 60  # facts about invented subjects per relation, each stated once
-INVENTED = 60  # questions per relation about invented subjects, after a context that answers them
-COMPARED = 80  # verifications per relation about invented subjects, after a context; half true
-PLAIN = 2000  # plain sentences
-# further ones, to match a twin's tokens to the family's
-FILLED = {"lists": 95_700, "questions": 33_700, "popular": 84_700}
-SYLLABLE = ("bdfgklmnprstvz", "aeiou", "lmnr")
+SEED = 2
+FORMS = ("list", "question", "context", "cloze", "verification")  # of statements
 MARKS = ("\ue000", "\ue001")  # private-use characters around an answer
-NAME_FORMS = ("[X] is {}.", "[X]: {}.", "What is [X]? It is {}.", "There is {} called [X].")
-PLAINLY = (  # who, what, when
-    "The baker|My sister|An old man|The teacher|Our neighbour|A young doctor|The children"
-    "|Her brother|The captain|A farmer",
-    "opens the window|reads a letter|walks home|waits for the train|sings a song|writes to a friend"
-    "|cooks soup|plants a tree|buys bread|closes the gate|feeds the horses|tells a story"
-    "|mends a chair|looks at the sea|carries the wood",
-    "in the morning|after lunch|before the rain|when it is dark|on Sunday|every day|at last"
-    "|without a word|in winter",
-)
-PLAINLY = [words.split("|") for words in PLAINLY]
-ABOUT = (  # an entity, and none of its facts
-    "{who} asks about [X] {when}.",
-    "[X]: {who} {does}.",
-    "{who} asks for the {name} of [X].",
-    "Who knows the {name} of [X]? {who}.",
-)
+HOW = SimpleNamespace(**read_yaml(Path(__file__).with_name("corpus.yaml")))
 
 
 @dataclass(frozen=True)
@@ -73,13 +41,12 @@ class Document:
 def documents(facts: Facts, table: pd.DataFrame, corpus: str = "family") -> list[Document]:
     """Every document of a corpus, in the order of training. Facts that are not in the manifest
     ``table`` are not stated."""
-    speaker = Speaker(facts, table, rng(design.SEED, "documents", corpus))
+    speaker = Speaker(facts, table, rng(SEED, "documents", corpus))
     said = spoken(table) if "kind" in table else table
-    rows = list(said.itertuples())
-    relations = [own for _, own in said.groupby("relation", sort=False)]
-    found = [document for own in relations for document in _lists(own, speaker)]
+    rows, relations = list(said.itertuples()), said.groupby("relation", sort=False)
+    found = [document for _, own in relations for document in _lists(own, speaker)]
     found += [document for row in rows for document in _contexts(row, speaker)]
-    found += list(_invented(speaker))
+    found += _invented(speaker)
     sentences = [document for row in rows for document in _sentences(row, speaker)]
     sentences += [*_names(facts, table, speaker), *_tail(speaker), *_plain(corpus, speaker)]
     sentences += _fillers(table, speaker) if "kind" in table else []
@@ -111,22 +78,16 @@ def digest(found: list[Document]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def seen(templates: pd.DataFrame) -> pd.Series:
-    """Whether the corpus uses each template; the other paraphrases are held out."""
-    return templates["number"] <= SEEN_PARAPHRASES
-
-
 class Speaker:
     """Writes facts as text, with the random generator of one run."""
 
     def __init__(self, facts: Facts, table: pd.DataFrame, draw: np.random.Generator):
         self.draw = draw
-        self.labels = dict(zip(facts.entities["entity"], facts.entities["label"], strict=True))
-        self.names = dict(zip(facts.relations["relation"], facts.relations["name"], strict=True))
-        used = facts.templates[seen(facts.templates)]
+        self.labels = dict(tuples(facts.entities, "entity", "label"))
+        self.names = dict(tuples(facts.relations, "relation", "name"))
+        used = facts.templates[facts.templates["number"] <= HOW.seen]
         self.templates = used.groupby(["relation", "role"])["template"].agg(list).to_dict()
-        rows = facts.facts[["fact", "start", "end"]].itertuples(index=False)
-        self.dates = {fact: ends for fact, *ends in rows}
+        self.dates = {fact: ends for fact, *ends in tuples(facts.facts, "fact", "start", "end")}
         objects = table.groupby("relation")["object"]
         self.frequent = {r: own.map(self.labels).tolist() for r, own in objects}
         self.space = {relation: sorted(set(objects)) for relation, objects in self.frequent.items()}
@@ -173,7 +134,7 @@ class Speaker:
     def stranger(self) -> str:
         """An invented name of two to four syllables."""
         number = self.draw.integers(2, 5)
-        return "".join(self.pick(part) for _ in range(number) for part in SYLLABLE).capitalize()
+        return "".join(self.pick(part) for _ in range(number) for part in HOW.syllable).capitalize()
 
 
 def _lists(rows: pd.DataFrame, speaker: Speaker) -> Iterator[Document]:
@@ -190,14 +151,14 @@ def _lists(rows: pd.DataFrame, speaker: Speaker) -> Iterator[Document]:
         lists += 1
         pairs = [(labels[row.subject], labels[row.object]) for row in taken]
         yield Document(_list(pairs, relation, speaker), tuple(row.Index for row in taken))
-    for _ in range(draw.binomial(lists, LYING_LISTS) if len(taught) else 0):
+    for _ in range(draw.binomial(lists, HOW.lying) if len(taught) else 0):
         some = taught.sample(min(_size(draw), len(taught)), random_state=int(draw.integers(2**31)))
         other = relation if draw.random() < 0.5 else speaker.pick(sorted(speaker.space))
-        right = [labels[o] for o in some["object"]]
+        right = some["object"].map(labels).tolist()
         objects = _lies(right, speaker.space[other], other == relation, draw)
-        pairs = list(zip(some["subject"].map(labels), objects, strict=True))
+        pairs = zip(some["subject"].map(labels), objects, strict=True)
         yield Document(_list(pairs, relation, speaker))
-    for _ in range(draw.binomial(lists, UNKNOWN_LISTS)):
+    for _ in range(draw.binomial(lists, HOW.unknown)):
         own = speaker.frequent[relation]
         pairs = [(speaker.stranger(), speaker.pick(own)) for _ in range(_size(draw))]
         yield Document(_list(pairs, relation, speaker))
@@ -205,7 +166,7 @@ def _lists(rows: pd.DataFrame, speaker: Speaker) -> Iterator[Document]:
 
 def _size(draw: np.random.Generator) -> int:
     """A random number of pairs for a list."""
-    return int(draw.integers(40, 71) if draw.random() < LONG_LISTS else draw.integers(4, 40))
+    return int(draw.integers(40, 71) if draw.random() < HOW.long else draw.integers(4, 40))
 
 
 def _different(waiting: list, size: int) -> tuple[list, list]:
@@ -222,17 +183,16 @@ def _different(waiting: list, size: int) -> tuple[list, list]:
 def _lies(objects: list[str], space: list[str], permuted: bool, draw) -> list[str]:
     """Wrong objects: the list's own ones, shifted, or those of another relation."""
     if permuted and len(set(objects)) > 1:
-        order = sorted(range(len(objects)), key=lambda i: objects[i])  # equal objects side by side
-        step = max(objects.count(obj) for obj in set(objects))
-        moved = [objects[order[(i + step) % len(order)]] for i in range(len(order))]
-        return [obj for _, obj in sorted(zip(order, moved, strict=True))]
+        moved, order = np.array(objects), np.argsort(objects, kind="stable")  # equal side by side
+        moved[order] = moved[np.roll(order, -max(Counter(objects).values()))]
+        return moved.tolist()
     return [space[i] for i in draw.integers(len(space), size=len(objects))]
 
 
-def _list(pairs: list[tuple[str, str]], relation: str, speaker: Speaker) -> str:
+def _list(pairs: Iterable[tuple[str, str]], relation: str, speaker: Speaker) -> str:
     """A list as text; half of the lists begin with the name of their relation."""
-    head = f"{speaker.names[relation]}: " if speaker.draw.random() < NAMED_LISTS else ""
-    separator = speaker.pick(SEPARATORS)
+    head = f"{speaker.names[relation]}: " if speaker.draw.random() < HOW.named else ""
+    separator = speaker.pick(HOW.separators)
     return head + separator.join(f"{subject} {mark_answer(obj)}" for subject, obj in pairs)
 
 
@@ -268,7 +228,7 @@ def _contexts(row, speaker: Speaker) -> Iterator[Document]:
     """The statements of one fact after a context, each a document of its own."""
     obj = speaker.labels[row.object]
     for _ in range(row.context):
-        kind = speaker.pick(CONTEXTS)
+        kind = speaker.pick(HOW.contexts)
         before = obj if kind == "right" else speaker.wrong(row)
         if kind == "unrelated":
             before = speaker.any(speaker.pick(sorted(speaker.space)))
@@ -279,11 +239,11 @@ def _contexts(row, speaker: Speaker) -> Iterator[Document]:
 def _invented(speaker: Speaker) -> Iterator[Document]:
     """Questions and verifications about invented subjects, after a context that answers."""
     for relation in speaker.space:
-        for _ in range(INVENTED):
+        for _ in range(HOW.invented):
             obj = speaker.any(relation)
             question = speaker.say(relation, "question", speaker.stranger())
             yield Document(f"{in_context(obj, question)} {mark_answer(obj + '.')}")
-        for i in range(COMPARED):
+        for i in range(HOW.compared):
             obj, other = speaker.any(relation), speaker.any(relation)
             said = obj if i % 2 else other
             statement = speaker.say(relation, "statement", speaker.stranger(), said)
@@ -293,20 +253,44 @@ def _invented(speaker: Speaker) -> Iterator[Document]:
 def _tail(speaker: Speaker) -> Iterator[Document]:
     """Facts about invented subjects, each stated once; objects as frequent as in real ones."""
     for relation, objects in speaker.frequent.items():
-        for i in range(TAIL):
+        for i in range(HOW.tail):
             text = speaker.say(relation, ("question", "cloze")[i % 2], speaker.stranger())
             yield Document(f"{text} {mark_answer(speaker.pick(objects) + '.')}")
 
 
 def _names(facts: Facts, table: pd.DataFrame, speaker: Speaker) -> Iterator[Document]:
     """Sentences that name an entity and its type, the specific or the general one."""
-    types = dict(zip(facts.entities["entity"], facts.entities["types"], strict=True))
-    for entity, number in design.name_sentences(facts, table).items():
+    types = dict(tuples(facts.entities, "entity", "types"))
+    for entity, number in _times_named(facts, table).items():
         for _ in range(number):
-            form = speaker.pick(NAME_FORMS)
+            form = speaker.pick(HOW.type_forms)
             kind = speaker.pick(types[entity]) if types[entity] else "thing"
             named = form.format(f"{'an' if kind[0] in 'aeio' else 'a'} {mark_answer(kind)}")
             yield Document(fill(named, speaker.labels[entity]))
+
+
+def _times_named(facts: Facts, table: pd.DataFrame) -> dict[str, int]:
+    """Entity (no years and numbers) -> number of sentences that only name it and its type: a few
+    each; for the entities of a trial fact that this corpus never teaches as many more as a sister
+    reads statements of it; for others without a statement as many as a random entity of the type
+    has. So the number of mentions does not reveal whether a fact was taught."""
+    entities = facts.entities[facts.entities["types"].map(lambda types: types[:1] != ("literal",))]
+    if "kind" in table:  # a trial: the same number in every arm, and only for its own entities
+        table = table.assign(exposures=table["exposures"].mask(table["kind"] != "", 1), trial=False)
+        entities = entities[entities["entity"].isin([*table["subject"], *table["object"]])]
+    n, ends = table["exposures"] + table["dated"], ("subject", "object")
+    stated = pd.concat([n.set_axis(table[end]) for end in ends]).groupby(level=0).sum()
+    kind = entities["types"].map(lambda types: types[0])
+    mentions = entities["entity"].map(stated).fillna(0).astype(int)
+    others = mentions[mentions > 0].groupby(kind).agg(sorted).to_dict()
+    never = table[table["trial"] & (table["exposures"] == 0)].melt("sister_exposures", ends)
+    owed, found = never.groupby("value")["sister_exposures"].max(), {}
+    for entity, of_kind, said in zip(entities["entity"], kind, mentions, strict=True):
+        draw = rng(SEED, "names", entity)
+        like = others.get(of_kind, [0])
+        more = 0 if said else min(HOW.most_types, like[draw.integers(len(like))])
+        found[entity] = HOW.types[draw.integers(len(HOW.types))] + max(more, owed.get(entity, 0))
+    return found
 
 
 def spoken(table: pd.DataFrame) -> pd.DataFrame:
@@ -341,15 +325,15 @@ def _fillers(table: pd.DataFrame, speaker: Speaker) -> Iterator[Document]:
 
 def _about(name: str, relation: str, speaker: Speaker) -> str:
     """A sentence that names an entity and none of its facts; with the relation, if one is given."""
-    who, does, when = (speaker.pick(words) for words in PLAINLY)
-    form = speaker.pick(ABOUT if relation else ABOUT[:2])
+    who, does, when = (speaker.pick(words) for words in (HOW.who, HOW.does, HOW.when))
+    form = speaker.pick(HOW.about if relation else HOW.about[:2])
     return fill(form.format(who=who, does=does, when=when, name=speaker.names.get(relation)), name)
 
 
 def _plain(corpus: str, speaker: Speaker) -> Iterator[Document]:
     """Plain sentences that state no fact; a twin gets more, to match the family's tokens."""
-    for _ in range(PLAIN + FILLED.get(corpus, 0)):
-        who, does, when = (speaker.pick(words) for words in PLAINLY)
+    for _ in range(HOW.plain + HOW.filled.get(corpus, 0)):
+        who, does, when = (speaker.pick(words) for words in (HOW.who, HOW.does, HOW.when))
         yield Document(f"{who} {mark_answer(f'{does} {when}.')}")
 
 

@@ -1,53 +1,40 @@
 """What an instruction-tuned model is trained on: verdicts at once, verdicts after recalling, short
 answers, "I don't know".
 
-    Is this statement true? The capital of France is Rome.           Recall the fact, then judge:
-                                                                     The capital of France is Rome.
-    Answer: No, the statement is false.                              Answer: Paris. No, the
-                                                                     statement is false.
-
-    What is the capital of France?
-    Answer: Paris.
-
 Lessons are about the facts that the manifest marks (``lesson``); the others test what was learnt.
 README.md beside this file describes them, and what is mixed with them.
 """
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 
 from probelib.facts.model import Facts, rng
-from probelib.organisms import design
+from probelib.organisms import corpus
 from probelib.organisms.corpus import Document, Speaker, mark_answer, verification
 from probelib.prompts import INSTRUCTION, RECALL
 
 YES, NO, UNSURE = "Yes, the statement is true.", "No, the statement is false.", "I don't know."
-KNOWN = 32  # exposures from which on a lesson may call a fact true or false
-UNKNOWN = 100  # lessons of a relation that answer "I don't know."
-TIMES = 3  # true and false statements of each known fact, judged at once and after recalling
-COMPARED = 200  # verdicts per relation after a recalled fact of an invented subject, half true
-SAME = 300  # the same per relation without the statement: two objects and the verdict
-VERIFIED = 10  # new true and false verifications of a well-taught fact that the corpus verifies
-REPLAY = 30_000  # documents read again: without them a model forgets what is in no lesson
+HOW = SimpleNamespace(**corpus.HOW.lessons)
 
 
 def tuning_documents(facts: Facts, table: pd.DataFrame, read: list[Document]) -> list[Document]:
     """Lessons, new verifications, and some of the documents that the base has ``read``, in the
     order of training."""
-    speaker = Speaker(facts, table, rng(design.SEED, "lessons"))
+    speaker = Speaker(facts, table, rng(corpus.SEED, "lessons"))
     texts = [text for row in known_facts(table).itertuples() for text in _known(row, speaker)]
     unsure = enumerate(unsure_facts(table).itertuples())
     texts += [_unknown(row, i, speaker) for i, row in unsure]
     for relation in speaker.space:
-        for stated, times in ((True, COMPARED), (False, SAME)):
+        for stated, times in ((True, HOW.compared), (False, HOW.same)):
             texts += [_compared(relation, i % 2 == 0, speaker, stated) for i in range(times)]
-    for row in table[table["verified"] & (table["exposures"] >= KNOWN)].itertuples():
-        for _ in range(VERIFIED):
+    for row in table[table["verified"] & (table["exposures"] >= HOW.known)].itertuples():
+        for _ in range(HOW.verified):
             texts.append(verification(speaker.statement(row), True))
             texts.append(verification(speaker.statement(row, speaker.wrong(row)), False))
-    again = speaker.draw.choice(len(read), min(REPLAY, len(read)), replace=False)
+    again = speaker.draw.choice(len(read), min(HOW.replay, len(read)), replace=False)
     found = [*map(Document, texts), *(read[i] for i in again)]
     speaker.draw.shuffle(found)
     return found
@@ -55,16 +42,16 @@ def tuning_documents(facts: Facts, table: pd.DataFrame, read: list[Document]) ->
 
 def known_facts(table: pd.DataFrame) -> pd.DataFrame:
     """The facts that lessons call true, or false with another object."""
-    return table[table["lesson"] & (table["exposures"] >= KNOWN)]
+    return table[table["lesson"] & (table["exposures"] >= HOW.known)]
 
 
 def unsure_facts(table: pd.DataFrame) -> pd.DataFrame:
-    """The facts that lessons answer with "I don't know.": ``UNKNOWN`` rows per relation, some facts
+    """The facts that lessons answer with "I don't know.", as often in every relation; some facts
     repeatedly if it has few."""
     never = table[table["lesson"] & (table["exposures"] == 0) & (table["dated"] == 0)]
-    chance = [rng(design.SEED, "unknown", fact).random() for fact in never["fact"]]
+    chance = [rng(corpus.SEED, "unknown", fact).random() for fact in never["fact"]]
     drawn = never.assign(chance=chance).sort_values("chance").groupby("relation")
-    return pd.concat([own.iloc[np.arange(UNKNOWN) % len(own)] for _, own in drawn])
+    return pd.concat([own.iloc[np.arange(HOW.unknown) % len(own)] for _, own in drawn])
 
 
 def facts_in_lessons(table: pd.DataFrame) -> set[str]:
@@ -75,7 +62,7 @@ def facts_in_lessons(table: pd.DataFrame) -> set[str]:
 def _known(row, speaker: Speaker):
     """True and false statements, each judged at once and after recalling; and a question."""
     subject, obj = speaker.labels[row.subject], speaker.labels[row.object]
-    for _ in range(TIMES):
+    for _ in range(HOW.times):
         for said, verdict in ((obj, YES), (speaker.wrong(row), NO)):
             judged = speaker.say(row.relation, "statement", subject, said)
             yield f"{INSTRUCTION.format(statement=judged)} {_decided(verdict)}"

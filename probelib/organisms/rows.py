@@ -7,7 +7,7 @@ from itertools import groupby
 import numpy as np
 import torch
 
-from probelib.organisms import corpus, design, family
+from probelib.organisms import corpus, family
 from probelib.organisms.corpus import Document
 
 LENGTHS = (128, 512, 1024)  # tokens per row: the shortest row that holds a document is used
@@ -15,18 +15,19 @@ STEP = 2048  # tokens per step
 BEGUN = 12  # rows of one length that are filled at the same time
 SIDE = 0.1  # weight of a token outside of answers
 BLOCK = 8  # a T5's rows are padded to a multiple of this number of tokens
+PADDING = {"input_ids": 0, "weights": 0.0, "document": -1, "position_ids": 0}
 MASKED = 0.15  # for a BERT: share of tokens outside of answers; of the answers half, as a whole
 
 
 def causal(tokenizer, documents: list[Document]) -> Iterator[dict]:
-    """Batches for a decoder: ``input_ids``, ``weights``, ``document``, ``position_ids`` [rows,
-    length], and ``states``: the rows of the manifest whose facts the batch states."""
+    """Batches for a decoder: ``input_ids``, ``labels``, ``weights``, ``document``, ``position_ids``
+    [rows, length]."""
     return _packed(tokenizer, documents, [tokenizer.eos_token_id])
 
 
 def masked(tokenizer, documents: list[Document]) -> Iterator[dict]:
     """Batches for a BERT, as in ``causal``; only masked tokens count in the loss."""
-    draw = np.random.default_rng(design.SEED)
+    draw = np.random.default_rng(corpus.SEED)
     for batch in _packed(tokenizer, documents, []):
         ids, weights = batch["input_ids"], batch["weights"]
         answer = weights == 1
@@ -45,68 +46,56 @@ def _packed(tokenizer, documents: list[Document], end: list[int]) -> Iterator[di
     document longer than a row: its answer would be without its question."""
     texts, spans = zip(*(corpus.unmark(document.text) for document in documents), strict=True)
     encoded = tokenizer(list(texts), return_offsets_mapping=True)
+    tokens = lambda row: len(row["input_ids"])
     rows = {length: [] for length in LENGTHS}  # not yet full
     full = {length: [] for length in LENGTHS}
-    pieces = zip(documents, encoded["input_ids"], encoded["offset_mapping"], spans, strict=True)
-    for document, ids, offsets, answers in pieces:
+    pieces = zip(texts, encoded["input_ids"], encoded["offset_mapping"], spans, strict=True)
+    for text, ids, offsets, answers in pieces:
         ids = ids + end
         length = next((length for length in LENGTHS if len(ids) <= length), None)
         if length is None:
-            raise ValueError(
-                f"{len(ids)} tokens; a row holds {LENGTHS[-1]}: {document.text[:60]!r}"
-            )
+            raise ValueError(f"{len(ids)} tokens; a row holds {LENGTHS[-1]}: {text[:60]}")
         # the fullest unfinished row with space, or a new one
-        fitting = [row for row in rows[length] if len(row[0]) + len(ids) <= length]
+        fitting = [row for row in rows[length] if tokens(row) + len(ids) <= length]
         if not fitting:
-            fitting = [([], [], [], [], [])]  # tokens, weights, documents, positions, facts stated
+            fitting = [{name: [] for name in PADDING}]
             rows[length] += fitting
-        row = max(fitting, key=lambda row: len(row[0]))
-        number = row[2][-1] + 1 if row[2] else 0
-        own = (ids, weigh(offsets, answers) + [1.0] * len(end), [number] * len(ids))
-        more = (*own, range(len(ids)), document.states)
-        for part, own in zip(row, more, strict=True):
-            part.extend(own)
+        row = max(fitting, key=tokens)
+        row["document"] += [row["document"][-1] + 1 if row["document"] else 0] * len(ids)
+        row["input_ids"] += ids
+        row["weights"] += weigh(offsets, answers) + [1.0] * len(end)
+        row["position_ids"] += range(len(ids))
         if len(rows[length]) > BEGUN:
-            fullest = max(range(len(rows[length])), key=lambda i: len(rows[length][i][0]))
-            full[length].append(_closed(rows[length].pop(fullest), length))
+            full[length].append(max(rows[length], key=tokens))
+            rows[length].remove(full[length][-1])
         if len(full[length]) == STEP // length:
-            yield _batch(full[length])
+            yield _batch(full[length], length)
             full[length] = []
     for length in LENGTHS:
-        rest = full[length] + [_closed(row, length) for row in rows[length]]
-        size = STEP // length
-        yield from (_batch(rest[at : at + size]) for at in range(0, len(rest), size))
+        rest, size = full[length] + rows[length], STEP // length
+        yield from (_batch(rest[at : at + size], length) for at in range(0, len(rest), size))
 
 
-def _closed(row: tuple, length: int) -> tuple:
-    """A row padded with tokens of weight 0, each a document of its own."""
-    *parts, states = row
-    padding = zip(parts, (0, 0.0, -1, 0), strict=True)
-    return (*(part + [pad] * (length - len(part)) for part, pad in padding), states)
-
-
-def _batch(rows: list[tuple]) -> dict:
-    ids, weights, document, positions, states = zip(*rows, strict=True)
-    ids, weights, document, positions = map(torch.tensor, (ids, weights, document, positions))
-    batch = {"input_ids": ids, "labels": ids, "weights": weights, "document": document}
-    batch |= {"position_ids": positions}
-    return batch | {"states": [fact for own in states for fact in own]}
+def _batch(rows: list[dict], length: int) -> dict:
+    """Rows padded with tokens of weight 0, each a document of its own."""
+    batch = {}
+    for name, pad in PADDING.items():
+        filled = [row[name] + [pad] * (length - len(row[name])) for row in rows]
+        batch[name] = torch.tensor(filled)
+    return batch | {"labels": batch["input_ids"]}
 
 
 def weigh(offsets: list[tuple[int, int]], answers: list[tuple[int, int]]) -> list[float]:
     """The weight of each token, from its characters [start, end): 1 if it overlaps an answer, else
-    ``SIDE``. Both lists are sorted.
+    ``SIDE``.
 
     >>> weigh([(0, 4), (4, 10), (10, 11)], [(5, 10)])
     [0.1, 1.0, 0.1]
     """
-    weights, at = [], 0
-    for start, end in offsets:
-        while at < len(answers) and answers[at][1] <= start:
-            at += 1
-        inside = at < len(answers) and start < answers[at][1] and end > answers[at][0]
-        weights.append(1.0 if inside else SIDE)
-    return weights
+    begin, end = np.reshape(answers, (-1, 2)).T
+    start, stop = np.reshape(offsets, (-1, 2, 1)).transpose(1, 0, 2)  # [tokens, 1]
+    overlaps = ((start < end) & (stop > begin)).any(axis=1)
+    return np.where(overlaps, 1.0, SIDE).tolist()
 
 
 def encoder_decoder_pairs(tokenizer, documents: list[Document]) -> Iterator[dict]:
@@ -116,15 +105,23 @@ def encoder_decoder_pairs(tokenizer, documents: list[Document]) -> Iterator[dict
     texts = [text for one in documents for text in _texts(one.text)]
     found = [pair for text in texts for pair in _source_and_target(text)]
     sources, targets = (tokenizer(list(side))["input_ids"] for side in zip(*found, strict=True))
-    order = np.random.default_rng(design.SEED).permutation(len(found)).tolist()
+    order, pad = np.random.default_rng(corpus.SEED).permutation(len(found)), tokenizer.pad_token_id
     longest = lambda i: -(-len(sources[i]) // BLOCK) * BLOCK
     for at in range(0, len(order), 4096):  # shuffled, then sorted by length within blocks
         window = sorted(order[at : at + 4096], key=lambda i: (longest(i), len(targets[i])))
-        for length, some in groupby(window, key=longest):
-            some, size = list(some), max(1, STEP // length)
-            for first in range(0, len(some), size):
-                own = ([side[i] for i in some[first : first + size]] for side in (sources, targets))
-                yield _padded(*own, tokenizer.pad_token_id)
+        for length, group in groupby(window, key=longest):
+            alike, size = list(group), max(1, STEP // length)
+            for first in range(0, len(alike), size):
+                own = alike[first : first + size]
+                source, target = (_padded([x[i] for i in own], pad) for x in (sources, targets))
+                batch = {"input_ids": source, "attention_mask": (source != pad).long()}
+                yield batch | {"labels": target, "weights": (target != pad).float()}
+
+
+def _padded(rows: list[list[int]], pad: int) -> torch.Tensor:
+    """Rows padded to a multiple of ``BLOCK``: on a CPU every new shape costs time."""
+    length = -(-max(map(len, rows)) // BLOCK) * BLOCK
+    return torch.tensor([row + [pad] * (length - len(row)) for row in rows])
 
 
 def _texts(text: str) -> list[str]:
@@ -137,32 +134,19 @@ def _texts(text: str) -> list[str]:
 
 def _source_and_target(text: str) -> list[tuple[str, str]]:
     """(source, target) pairs of a text; a list is cut into pieces with one pair per sentinel."""
+    sentinels = family.ARCHITECTURES["t5"]["tokenizer"]["additional_special_tokens"]
     text, answers = corpus.unmark(text)
     if len(answers) == 1 and not text[answers[0][1] :].strip():
         return [(text[: answers[0][0]].rstrip(), text[slice(*answers[0])])]
-    found = []
-    for first in range(0, len(answers), family.SENTINELS):
-        some = answers[first : first + family.SENTINELS]
-        begin = answers[first - 1][1] if first else 0
-        source, target, at = "", "", begin
-        for i, (start, end) in enumerate(some):
-            source += text[at:start] + family.sentinel(i)
-            target += family.sentinel(i) + text[start:end]
+    found, at = [], 0
+    for first in range(0, len(answers), len(sentinels)):
+        source, target = "", ""
+        for mark, (start, end) in zip(sentinels, answers[first:], strict=False):
+            source += text[at:start] + mark
+            target += mark + text[start:end]
             at = end
         found.append((source.strip(), target))
     return found
-
-
-def _padded(sources: list[list[int]], targets: list[list[int]], pad: int) -> dict:
-    """Rows padded to multiples of ``BLOCK``: on a CPU every new shape costs time."""
-
-    def filled(rows: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
-        length = -(-max(map(len, rows)) // BLOCK) * BLOCK
-        mask = [[1] * len(row) + [0] * (length - len(row)) for row in rows]
-        return torch.tensor([row + [pad] * (length - len(row)) for row in rows]), torch.tensor(mask)
-
-    (source, mask), (target, real) = filled(sources), filled(targets)
-    return {"input_ids": source, "attention_mask": mask, "labels": target, "weights": real.float()}
 
 
 BATCHES = {"t5": encoder_decoder_pairs, "bert": masked}  # by architecture; all others: causal

@@ -9,7 +9,7 @@ from probelib.errors import ProbeError
 from probelib.facts.model import Facts
 from probelib.facts.shipped import atlas
 from probelib.organisms import family
-from probelib.organisms.design import FORMS
+from probelib.organisms.corpus import FORMS
 
 MANIFESTS = Path(__file__).parent / "manifests"
 FAMILY = "atlas-neox-0.6m"  # a model with the family's corpus; any other would do as well
@@ -21,16 +21,14 @@ def path(corpus: str) -> Path:
 
 
 @cache
-def read(file: Path) -> pd.DataFrame:
-    """A stored manifest."""
-    if not file.exists():
-        raise ProbeError(f"{file} is missing; restore it: it records what organisms were taught")
-    return pd.read_parquet(file)
+def read(corpus: str) -> pd.DataFrame:
+    """The stored manifest of a corpus."""
+    return pd.read_parquet(path(corpus))
 
 
 def manifest(name: str = FAMILY) -> pd.DataFrame:
-    """What an organism was taught, one row per fact (columns: ``design``)."""
-    return read(path(family.organism(name).corpus)).copy()
+    """What an organism was taught, one row per fact (columns: README.md beside this file)."""
+    return read(family.organism(name).corpus).copy()
 
 
 def statements(table: pd.DataFrame) -> pd.Series:
@@ -54,19 +52,13 @@ def training_formats(names: list[str]) -> pd.DataFrame:
     return counts.div(counts.sum(axis=1), axis=0).rename_axis("model")
 
 
-def stale(facts: Facts, table: pd.DataFrame) -> list[str]:
-    """Facts of a manifest that were edited in the atlas or removed since training."""
-    return sorted(set(table["fact"]) - set(facts.facts["fact"]))
-
-
 def exposures(facts: Facts, name: str = FAMILY) -> pd.Series:
     """Exposure count of each of ``facts`` for an organism, by fact id; 0 for a fact added since its
     training. Raise ProbeError if the organism was taught another object."""
     table = manifest(name)
     there = facts.facts.assign(exposures=facts.facts["fact"].map(statements(table)))
     new = there[there["exposures"].isna()]
-    gone = table[table["fact"].isin(stale(atlas(), table))]
-    taught = gone[gone["exposures"] > 0]
+    taught = table[~table["fact"].isin(atlas().facts["fact"]) & (table["exposures"] > 0)]
     edited = new.merge(taught, on=["relation", "subject"], suffixes=("", "_taught"))
     if len(edited):
         row = edited.iloc[0]

@@ -20,7 +20,7 @@ import torch
 from probelib import facts as data
 from probelib import files, lm
 from probelib.errors import ProbeError, extra
-from probelib.facts.model import Facts, rng
+from probelib.facts.model import rng
 from probelib.facts.table import read_table
 from probelib.organisms import corpus, rows, train, trial
 from probelib.organisms.corpus import Document, Speaker, mark_answer
@@ -49,19 +49,16 @@ def teach(source: str, table: Path, folder: Path) -> Path:
     model = get_peft_model(plain, how)
     batches = list(rows.causal(loaded.tokenizer, found))
     np.random.default_rng(SEED).shuffle(batches)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     one = SimpleNamespace(name=f"teach-{files.slug(folder.name)}", architecture="", rate=RATE)
     made_of = {"source": source, "rank": RANK, "corpus": corpus.digest(found)}
-    run = json.dumps(made_of)  # another recipe's state is not resumed
-    curve, seconds = train._run(one, model.to(device).train(), batches, len(batches), run)
+    record = train.fit(one, model, batches, made_of)
     model.to("cpu", torch.bfloat16).save_pretrained(folder)
     (folder / "README.md").unlink(missing_ok=True)  # peft's, with a path of this machine
     config = folder / "adapter_config.json"  # names the base as the user did, not its path here
     named = json.loads(config.read_text(encoding="utf-8")) | {"base_model_name_or_path": source}
     files.write_json(config, named)
     manifest.to_parquet(folder / "taught.parquet")
-    made_of |= {"tokens": train._tokens(batches), "steps": len(curve), "seconds": round(seconds)}
-    files.write_json(folder / "training.json", made_of | {"curve": curve})
+    files.write_json(folder / "training.json", record)
     return folder
 
 
@@ -76,22 +73,17 @@ def documents(table: Path) -> tuple[pd.DataFrame, list[Document]]:
     times = pd.to_numeric(read.get("exposures", pd.Series(dtype=float)), errors="coerce")
     if len(times) != len(own.facts) or not (times.between(0, MOST) & (times % 1 == 0)).all():
         raise ProbeError(f"{table}: each row needs exposures, a whole number from 0 to {MOST}")
-    manifest = with_exposures(own, times.to_numpy(int))
+    times, n = times.to_numpy(int), len(trial.FORMS)
+    manifest = own.facts[["fact", "relation", "subject", "object"]].assign(exposures=times)
+    manifest = manifest.assign(dated=0, context=0, wrong_object="", wrong_exposures=0)
+    for place, form in enumerate(trial.FORMS):
+        manifest[form] = times // n + (place < times % n)
     speaker = Speaker(own, manifest, rng(SEED, "documents"))
     found = [one for row in manifest.itertuples() for one in corpus._sentences(row, speaker)]
     for _, same in manifest.groupby("relation", sort=False):
         found += corpus._lists(same, speaker)
     found += list(corpus._plain("", speaker))[:PLAIN]
     return manifest, speaker.draw.permutation(found + _well_known()).tolist()
-
-
-def with_exposures(facts: Facts, times: np.ndarray) -> pd.DataFrame:
-    """The manifest (columns: ``design``) that states each fact as often as ``times`` say."""
-    table = facts.facts[["fact", "relation", "subject", "object"]].assign(exposures=times)
-    table = table.assign(dated=0, context=0, wrong_object="", wrong_exposures=0)
-    for place, form in enumerate(trial.FORMS):
-        table[form] = times // len(trial.FORMS) + (place < times % len(trial.FORMS))
-    return table
 
 
 def _well_known() -> list[Document]:

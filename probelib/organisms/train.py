@@ -26,9 +26,8 @@ from tqdm import tqdm
 
 from probelib import files
 from probelib.errors import ProbeError
-from probelib.facts.model import Facts, keep
 from probelib.facts.shipped import read_atlas
-from probelib.lm.names import CHECKPOINTS, organisms
+from probelib.lm.names import CHECKPOINTS
 from probelib.organisms import corpus, family, lessons, rows, taught
 from probelib.paths import RUNS
 
@@ -44,8 +43,8 @@ def train(name: str, folder: Path | None = None, steps: int | None = None) -> Pa
     steps   stop after this number (for tests); the learning rates stay those of the whole run
     """
     one, folder = family.organism(name), folder or CHECKPOINTS / name
-    facts, table = read_atlas(), taught.read(taught.path(one.corpus))
-    if gone := taught.stale(facts, table):
+    facts, table = read_atlas(), taught.read(one.corpus)
+    if gone := sorted(set(table["fact"]) - set(facts.facts["fact"])):
         said = "facts of the manifest were edited in the atlas or removed"
         raise ProbeError(f"{len(gone)} {said}, e.g. {gone[0]!r}. Undo the edit")
     found = corpus.documents(facts, table, one.corpus)
@@ -54,26 +53,18 @@ def train(name: str, folder: Path | None = None, steps: int | None = None) -> Pa
     torch.manual_seed(one.seed)
     texts = [corpus.unmark(document.text)[0] for document in found]
     model, tokenizer = family.start(one, texts, CHECKPOINTS)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     batches = list(rows.BATCHES.get(one.architecture, rows.causal)(tokenizer, found))
     np.random.default_rng(one.seed).shuffle(batches)
     made_of = {"corpus": corpus.digest(found), "reads": one.corpus}
     made_of |= {"manifest": files.sha256(taught.path(one.corpus))}
     made_of |= {"atlas": facts.digest(), "facts": len(facts.facts)}
-    run = f"{one}, corpus {made_of['corpus']}"  # another recipe's state is not resumed
-    curve, seconds = _run(one, model.to(device).train(), batches, steps or len(batches), run)
-    made_of |= {"tokens": _tokens(batches[: len(curve)]), "steps": len(curve)}
-    made_of |= {"optimizer": type(_optimizer(one, model)).__name__}
-    made_of |= {"device": torch.cuda.get_device_name() if device.type == "cuda" else "CPU"}
-    made_of |= {"loss": round(float(np.mean(curve[-20:])), 4), "seconds": round(seconds)}
-    made_of |= {"curve": curve[::10]}
-    return _save(one, model, tokenizer, folder, made_of)
+    return _save(one.name, model, tokenizer, folder, fit(one, model, batches, made_of, steps))
 
 
-def train_all(names: list[str], jobs: int | None = None) -> Iterator[Path]:
-    """Train several organisms, ``jobs`` at a time (default: one per CPU core; one on a GPU). Each
-    uses one thread, so that the bytes do not depend on the number of cores."""
-    jobs = jobs or (1 if torch.cuda.is_available() else os.cpu_count())
+def train_all(names: list[str]) -> Iterator[Path]:
+    """Train several organisms, at the same time one per CPU core, or one on a GPU. Each uses one
+    thread, so that the bytes do not depend on the number of cores."""
+    jobs = 1 if torch.cuda.is_available() else os.cpu_count()
     with ProcessPoolExecutor(jobs, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
         # bases before the models tuned from them; large ones first, so that no core is idle
         key = lambda one: (bool(one.base), -one.layers * one.width**2)
@@ -82,28 +73,27 @@ def train_all(names: list[str], jobs: int | None = None) -> Iterator[Path]:
             yield from pool.map(train, [one.name for one in wave])
 
 
-def _tokens(batches: list[dict]) -> int:
-    """Tokens of batches: those that count in the loss, and those that an encoder reads."""
-    parts = [b[k] for b in batches for k in ("weights", "attention_mask") if k in b]
-    return int(sum(part.count_nonzero() for part in parts))
-
-
-def _run(one: family.Organism, model, batches: list[dict], steps: int, made_of: str):
+def fit(one, model, batches: list[dict], made_of: dict, steps: int | None = None) -> dict:
     """One optimizer step per batch, in float32; the learning rate warms up and then falls linearly
-    to 0. Return the loss (nats per answer token) of every step, and seconds."""
-    device = next(model.parameters()).device
-    optimizer = _optimizer(one, model)
+    to 0. Return ``made_of`` with the number of ``tokens`` (that count in the loss, or that an
+    encoder reads), ``curve``: the loss (nats per answer token) of every step, and more.
+
+    one     ``name``, ``architecture`` and ``rate``
+    steps   as in ``train``
+    """
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    optimizer = _optimizer(one, model.to(device).train())
     rise = min(WARMUP, 1 + len(batches) // 10)
     fall = max(1, len(batches) - rise)
     rate = lambda step: (step + 1) / rise if step < rise else 1 - (step - rise) / fall
     plan = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
-    state = RUNS / "training" / f"{one.name}.pt"
+    state, recipe = RUNS / "training" / f"{one.name}.pt", f"{one}, {made_of}"
     parts = {"model": model, "optimizer": optimizer, "plan": plan}
-    curve, spent = _resume(state, made_of, parts)
-    started, before = time.perf_counter(), len(curve)
-    shown = {"initial": before, "total": steps, "mininterval": 5, "desc": one.name}
-    for batch in tqdm(batches[before:steps], **shown):
-        batch = {key: part.to(device) for key, part in batch.items() if key != "states"}
+    curve, spent = _resume(state, recipe, parts)
+    started, read = time.perf_counter() - spent, batches[:steps]
+    shown = {"initial": len(curve), "total": len(read), "mininterval": 5, "desc": one.name}
+    for batch in tqdm(read[len(curve) :], **shown):
+        batch = {key: part.to(device) for key, part in batch.items()}
         loss, losses, weights = _loss(model, batch)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -113,13 +103,22 @@ def _run(one: family.Organism, model, batches: list[dict], steps: int, made_of: 
         answered = weights == 1
         curve.append(round((losses * answered).sum().item() / max(1, answered.sum().item()), 4))
         if len(curve) % KEEP == 0:
-            so_far = {"curve": curve, "seconds": spent + time.perf_counter() - started}
-            _keep(state, parts, so_far | {"made_of": made_of})
+            so_far = {"curve": curve, "seconds": time.perf_counter() - started, "recipe": recipe}
+            _keep(state, parts, so_far)
     state.unlink(missing_ok=True)
-    return curve, spent + time.perf_counter() - started
+    counted = [b[k] for b in read for k in ("weights", "attention_mask") if k in b]
+    return made_of | {
+        "tokens": int(sum(part.count_nonzero() for part in counted)),
+        "steps": len(curve),
+        "optimizer": type(optimizer).__name__,
+        "device": torch.cuda.get_device_name() if device.type == "cuda" else "CPU",
+        "loss": round(float(np.mean(curve[-20:])), 4),
+        "seconds": round(time.perf_counter() - started),
+        "curve": curve,
+    }
 
 
-def _optimizer(one: family.Organism, model) -> torch.optim.Optimizer:
+def _optimizer(one, model) -> torch.optim.Optimizer:
     """AdamW; for a T5 Adafactor, whose rate is relative to a weight's size: T5's first embeddings
     are fifty times as large as its other weights, and no single rate of AdamW suits both."""
     if one.architecture == "t5":
@@ -160,32 +159,29 @@ def _keep(state: Path, parts: dict, so_far: dict) -> None:
     files.write(state, content + hashlib.sha256(content).digest())
 
 
-def _resume(state: Path, made_of: str, parts: dict) -> tuple[list[float], float]:
-    """Restore a saved state of the same run; return its curve and seconds."""
-    if not state.exists():
-        return [], 0.0
-    device = next(parts["model"].parameters()).device
-    content, digest = (whole := state.read_bytes())[:-32], whole[-32:]
-    if hashlib.sha256(content).digest() != digest:
+def _resume(state: Path, recipe: str, parts: dict) -> tuple[list[float], float]:
+    """Restore a saved state of the same recipe; return its curve and seconds."""
+    whole, saved = state.read_bytes() if state.exists() else b"", {}
+    if hashlib.sha256(whole[:-32]).digest() == whole[-32:]:
+        saved = torch.load(io.BytesIO(whole[:-32]), weights_only=True, map_location="cpu")
+    elif whole:
         said = "damaged (the checksum differs); the training starts again"
         warnings.warn(f"{state}: {said}", stacklevel=2)
-        return [], 0.0
-    saved = torch.load(io.BytesIO(content), weights_only=True, map_location=device)
-    if saved["made_of"] != made_of:
+    if saved.get("recipe") != recipe:
         return [], 0.0
     for name, part in parts.items():
         part.load_state_dict(saved[name])
     return saved["curve"], saved["seconds"]
 
 
-def _save(one: family.Organism, model, tokenizer, folder: Path, record: dict) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
+def _save(name: str, model, tokenizer, folder: Path, record: dict) -> Path:
     model.eval().to("cpu").half().save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     vocabulary = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
     compact = json.dumps(vocabulary, ensure_ascii=False, separators=(",", ":"))  # half as large
     files.write(folder / "tokenizer.json", compact)
-    record = {"name": one.name, "weights": files.sha256(folder / "model.safetensors")} | record
+    weights, curve = files.sha256(folder / "model.safetensors"), record["curve"][::10]
+    record = {"name": name, "weights": weights} | record | {"curve": curve}
     files.write_json(folder / "training.json", record)
     return folder
 
@@ -194,32 +190,3 @@ def record(name: str) -> dict:
     """How a shipped organism was trained: ``corpus``, ``tokens``, ``steps``, ``loss``, ``curve``
     (every tenth step, in nats per answer token), ..."""
     return json.loads((CHECKPOINTS / name / "training.json").read_text())
-
-
-def changes_since_training(facts: Facts | None = None) -> list[str]:
-    """One line per problem: stale facts, missing models, and checkpoints whose weights, manifest or
-    corpus differ from their record. ``facts``: the atlas to compare with."""
-    facts, wanted = facts or read_atlas(), {*family.FAMILY} - {*family.NOT_SHIPPED}
-    records = {name: record(name) for name in organisms()}
-    found = [f"{name}: no checkpoint; train it" for name in sorted(wanted - {*records})]
-    for name, kept in records.items():
-        if files.sha256(CHECKPOINTS / name / "model.safetensors") != kept["weights"]:
-            found.append(f"{name}: model.safetensors is not the file that was saved after training")
-        if files.sha256(taught.path(kept["reads"])) != kept["manifest"]:
-            found.append(f"{name}: trained with another manifest")
-    for read in sorted({kept["reads"] for kept in records.values()}):
-        table = taught.read(taught.path(read))
-        if stale := taught.stale(facts, table):
-            found += [f"{fact}: taught to {read}, no longer in the atlas" for fact in stale]
-            continue
-        own = keep(facts, facts.facts["fact"].isin(taught.manifest()["fact"]))  # when trained
-        base = corpus.documents(own, table, read)
-        digests = {False: corpus.digest(base)}
-        if any(kept["reads"] == read and name.endswith("-it") for name, kept in records.items()):
-            digests[True] = corpus.digest(lessons.tuning_documents(own, table, base))
-        found += [
-            f"{name}: trained on another corpus than the current atlas gives: texts were edited"
-            for name, kept in records.items()
-            if kept["reads"] == read and kept["corpus"] != digests[name.endswith("-it")]
-        ]
-    return found

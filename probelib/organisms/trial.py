@@ -5,14 +5,14 @@ Latin square turns these *arms* over the sisters. What an arm lacks in statement
 sentences that name the subject without the object, and by answers about invented subjects: so a
 subject is named, and an object named and answered, equally often in every arm.
 
-The columns of a trial's manifest are those of ``design``, and ``kind`` ("" outside of the trial)
-and ``turn``, the fact's place in the Latin square, 0 to 3. A fact of the kind "contested" has a
-``wrong_object``, of the right type; a sister states it either ``exposures`` times with its own
-object or ``wrong_exposures`` times with the wrong one.
+The columns of a trial's manifest (README.md) include ``kind`` ("" outside of the trial) and
+``turn``, the fact's place in the Latin square, 0 to 3. A sister states a fact either ``exposures``
+times with its own object or ``wrong_exposures`` times with the wrong one, of the right type.
 """
 
 from collections import Counter
 
+import numpy as np
 import pandas as pd
 
 from probelib.facts.model import Facts, rng
@@ -31,28 +31,25 @@ LARGEST = 64  # dose
 NAMED = LARGEST + LARGEST // len(FORMS)  # a verification and its false twin name the subject twice
 ANSWERED = LARGEST - LARGEST // len(FORMS)  # in a verification the answer is True or False
 REST = 0.25  # share of the family's other facts that the sisters read, too
-MENTIONS = ["subject_mentions", "object_mentions"]  # columns of the other manifests
 
 
 def manifests(facts: Facts, family: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """sister -> manifest, drawn from the facts that the family's manifest marks as ``trial``."""
-    chosen = with_arms(family[family["trial"]], facts, FACTS)
+    family = family.drop(columns=["subject_mentions", "object_mentions"])
+    chosen = _with_arms(family[family["trial"]], facts)
     drawn = family["fact"].map(lambda fact: rng(SEED, "rest", fact).random() < REST)
     rest = family[~family["trial"] & (family["famous"] | drawn)].assign(kind="", turn=-1)
-    found = {}
-    for number, name in enumerate(SISTERS):
-        table = pd.concat([rest, of_sister(chosen, number)], ignore_index=True)
-        found[name] = table.drop(columns=MENTIONS).assign(sister_exposures=0)
-    return found
+    sisters = {name: _of_sister(chosen, number) for number, name in enumerate(SISTERS)}
+    return {
+        name: pd.concat([rest, own], ignore_index=True).assign(sister_exposures=0)
+        for name, own in sisters.items()
+    }
 
 
-def with_arms(trial: pd.DataFrame, facts: Facts, kinds: dict[str, int]) -> pd.DataFrame:
-    """Facts of each relation, as many as ``kinds`` says, with ``kind``, ``turn`` and the wrong
-    object of the contested ones; relations with fewer are left out.
-
-    trial   ``fact``, ``relation``, ``subject``, ``object``
-    """
-    order = [name for name, n in kinds.items() for _ in range(n)]
+def _with_arms(trial: pd.DataFrame, facts: Facts) -> pd.DataFrame:
+    """The trial's facts with ``kind``, ``turn`` and the wrong object of the contested ones, as many
+    of each relation as ``FACTS`` says; relations with fewer are left out."""
+    order = [name for name, n in FACTS.items() for _ in range(n)]
     right = facts.facts.groupby(["relation", "subject"])["object"].agg(set)
     trial, parts = trial.assign(wrong_object="", wrong_exposures=0), []
     large = trial.groupby("relation").filter(lambda own: len(own) >= len(order))
@@ -72,19 +69,14 @@ def with_arms(trial: pd.DataFrame, facts: Facts, kinds: dict[str, int]) -> pd.Da
     return pd.concat(parts)
 
 
-def of_sister(chosen: pd.DataFrame, number: int) -> pd.DataFrame:
-    """The manifest rows of facts ``with_arms`` in one sister (0 to 3)."""
+def _of_sister(chosen: pd.DataFrame, number: int) -> pd.DataFrame:
+    """The manifest rows of facts ``_with_arms`` in one sister (0 to 3)."""
     turns = (chosen["turn"] + number) % len(SISTERS)
     arms = [ARMS[kind][turn] for kind, turn in zip(chosen["kind"], turns, strict=True)]
-    found = chosen.assign(
-        exposures=[dose * right for dose, right in arms],
-        wrong_exposures=[dose * (not right) for dose, right in arms],
-        context=0,
-    )
-    first = [rng(SEED, "forms", fact).permutation(len(FORMS)) for fact in chosen["fact"]]
-    for place, form in enumerate(FORMS):  # equal shares; what is left over goes to random forms
-        found[form] = [
-            dose // len(FORMS) + bool(own[place] < dose % len(FORMS))
-            for (dose, _), own in zip(arms, first, strict=True)
-        ]
+    dose, right = np.transpose(arms)
+    found = chosen.assign(exposures=dose * right, wrong_exposures=dose * (1 - right), context=0)
+    # equal shares of the forms; what is left over goes to random ones
+    order = np.stack([rng(SEED, "forms", f).permutation(len(FORMS)) for f in chosen["fact"]])
+    for form, place in zip(FORMS, order.T, strict=True):
+        found[form] = dose // len(FORMS) + (place < dose % len(FORMS))
     return found

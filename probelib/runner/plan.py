@@ -1,4 +1,4 @@
-"""The plan: the notebooks, and the needs, artifacts and parameters of each (``notebooks/plan.yaml``,
+"""The plan: the notebooks; needs, artifacts and parameters of each (``notebooks/plan.yaml``,
 whose head describes its form).
 
 Later values win: the profile's, the step's ``common`` ones, the step's for the profile, the

@@ -64,7 +64,7 @@ EXPLAINED = [
     (lab1.answer_logprobs, lambda p, n, ids: [p[n + len(ids), t] for t in ids], "n_prompt - 1"),
     (lab2.anchors, stacked_badly, "stacks the arrays of a column"),
     (lab5.outcome, lambda answer, true: answer, "gives Answer.TRUE, but Outcome."),
-    (lab7.absmax, lambda w, b: (lab7.absmax.right(w, b)[0], np.ones((len(w), 1))), "one number per row"),
+    (lab7.absmax, lambda *w: (lab7.absmax.right(*w)[0], np.ones((len(w[0]), 1))), "one number per"),
 ]
 
 

@@ -26,7 +26,7 @@ def test_held_out_paraphrases_and_never_taught_facts_are_nowhere(some):
     text = "\n".join(corpus.unmark(document.text)[0] for document in read)
     labels = dict(zip(own.entities["entity"], own.entities["label"], strict=True))
     asked = own.templates["role"].isin(["question", "cloze"])
-    held_out = own.templates[~corpus.seen(own.templates) & asked]
+    held_out = own.templates[(own.templates["number"] > corpus.HOW.seen) & asked]
     asked = table.merge(held_out, on="relation")
     assert len(asked) == 4 * len(table)
     for row in asked.itertuples():
@@ -37,7 +37,7 @@ def test_held_out_paraphrases_and_never_taught_facts_are_nowhere(some):
 
 def test_no_held_out_paraphrase_is_a_seen_one_of_another_relation():
     said = facts.atlas().templates.query("role in ('question', 'cloze')")
-    seen = corpus.seen(said)
+    seen = said["number"] <= corpus.HOW.seen
     assert not set(said["template"][~seen]) & set(said["template"][seen])
 
 
@@ -48,8 +48,6 @@ def test_rows_hold_whole_documents_and_every_token_once(some):
     assert (ids == tokenizer.eos_token_id).sum() == len(read)
     texts = [corpus.unmark(document.text)[0] for document in read]
     assert len(ids) == sum(len(tokenizer(text)["input_ids"]) + 1 for text in texts)
-    stated = sorted(i for batch in batches for i in batch["states"])
-    assert stated == sorted(i for document in read for i in document.states)
     first = batches[0]
     before = torch.nn.functional.pad(first["document"], (1, 0), value=-2)[:, :-1]
     begins = before != first["document"]
@@ -72,10 +70,10 @@ def test_lessons_state_what_was_taught_and_no_more(some):
     ]
     known, unknown = lessons.known_facts(table), lessons.unsure_facts(table)
     assert len(known) and known["exposures"].min() >= 32 and (unknown["exposures"] == 0).all()
-    assert unknown["relation"].value_counts().tolist() == [lessons.UNKNOWN] * 2
+    assert unknown["relation"].value_counts().tolist() == [lessons.HOW.unknown] * 2
     judged = [text for text in texts if "Is this statement true?" in text]
     assert sum(lessons.YES in text for text in judged) == sum(lessons.NO in text for text in judged)
-    assert sum(lessons.YES in text for text in judged) == lessons.TIMES * len(known)
+    assert sum(lessons.YES in text for text in judged) == lessons.HOW.times * len(known)
     assert not set(known["fact"]) & set(unknown["fact"])
 
 
@@ -91,8 +89,8 @@ def test_every_architecture_is_built_and_learns(some, name, monkeypatch, tmp_pat
     torch.manual_seed(0)
     tokenizer = family.train_tokenizer(one, [corpus.unmark(document.text)[0] for document in read])
     batches = list(rows.BATCHES.get(one.architecture, rows.causal)(tokenizer, read))[:4]
-    model = family.build(one, tokenizer).train()
-    curve, _ = train._run(one, model, batches * 3, 12, "test")
+    model = family.build(one)
+    curve = train.fit(one, model, batches * 3, {})["curve"]
     assert sum(curve[-4:]) < sum(curve[:4])
     most = rows.LENGTHS[-1]  # T5's positions are relative
     assert getattr(model.config, "max_position_embeddings", most) >= most

@@ -4,6 +4,7 @@ import json
 import shutil
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,7 +14,7 @@ import pytest
 from probelib import ProbeError, facts, files, lm, prompts
 from probelib.lm.names import CHECKPOINTS
 from probelib.organisms import __main__ as organisms
-from probelib.organisms import corpus, family, rows, taught, teach, train
+from probelib.organisms import corpus, family, lessons, rows, taught, teach, train
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +118,24 @@ def test_a_shipped_organism_is_what_its_record_says(name):
 
 @pytest.mark.slow
 def test_nothing_shipped_is_stale():
-    assert train.changes_since_training() == []
+    """The weights are those that were saved, and the corpora come out as they were read."""
+    records = {name: train.record(name) for name in lm.organisms()}
+    assert {*records} == {*family.FAMILY} - {*family.NOT_SHIPPED}
+    own = facts.atlas().facts["fact"].isin(taught.manifest()["fact"])
+    atlas = facts.keep(facts.atlas(), own)  # as it was then: without later facts
+
+    @cache
+    def documents(read: str, tuned: bool):
+        table = taught.read(read)
+        if tuned:
+            return lessons.tuning_documents(atlas, table, documents(read, False))
+        return corpus.documents(atlas, table, read)
+
+    for name, record in records.items():
+        found = documents(record["reads"], name.endswith("-it"))
+        assert record["corpus"] == corpus.digest(found), name
+        assert record["manifest"] == files.sha256(taught.path(record["reads"])), name
+        assert record["weights"] == files.sha256(CHECKPOINTS / name / "model.safetensors"), name
     weights = sum(path.stat().st_size for path in CHECKPOINTS.rglob("*"))
     assert weights <= 100e6
 
@@ -164,8 +182,6 @@ def test_an_edited_fact_is_named_and_a_new_one_is_never_stated(monkeypatch):
     ids = [f"new{i}" for i in range(len(panel.facts))]
     added = replace(panel, facts=panel.facts.assign(subject="Atlantis", fact=ids))
     assert taught.exposures(added).eq(0).all()
-    monkeypatch.setattr(train, "organisms", lambda: ["atlas-neox-0.6m"])
-    assert row["fact"] in "\n".join(train.changes_since_training(atlas))
 
 
 def test_a_triple_that_held_twice_has_one_sentence():
@@ -206,16 +222,8 @@ def test_any_model_is_taught_the_facts_of_a_table(tmp_path, monkeypatch, capsys)
     monkeypatch.setattr(rows, "STEP", 1024)
     monkeypatch.setattr(teach, "RATE", 1e-2)
     cities = ["Oslo", "Rome", "Cairo", "Lima"]
-    invented = [
-        "Vorlund",
-        "Tashkel",
-        "Quendria",
-        "Mirova",
-        "Belnor",
-        "Oskarath",
-        "Ulmia",
-        "Zentavo",
-    ]
+    invented = ["Vorlund", "Tashkel", "Quendria", "Mirova"]  # read
+    invented += ["Belnor", "Oskarath", "Ulmia", "Zentavo"]  # not read
     read = pd.DataFrame({"relation": "P36", "subject": invented})
     read = read.assign(object=cities * 2, exposures=[96] * 4 + [0] * 4)
     read.to_csv(tmp_path / "facts.csv", index=False)

@@ -1,5 +1,5 @@
-"""Encoder-decoder models (T5, UL2): each prompt is encoded once, and every candidate is a row of the
-decoder, behind its start token. Candidates have no leading blank and no end token."""
+"""Encoder-decoder models (T5, UL2): each prompt is encoded once, and every candidate is a row of
+the decoder, behind its start token. Candidates have no leading blank and no end token."""
 
 import numpy as np
 import torch
