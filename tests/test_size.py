@@ -13,9 +13,9 @@ pytestmark = pytest.mark.fast
 ROOMS = {  # organisms took over what beyond gave up: corpora of the trial, teaching any model
     "": 1418,
     "beyond": 1969,
-    "course": 1533,
+    "course": 1298,
     "distractors": 1566,
-    "explore": 893,
+    "explore": 855,
     "facts": 2025,
     "grapheval": 1599,
     "integrations": 191,
@@ -27,7 +27,7 @@ ROOMS = {  # organisms took over what beyond gave up: corpora of the trial, teac
     "runner": 1358,
     "zplke": 1329,
 }
-TESTS, BENCH = 12994, 1423
+TESTS, BENCH = 12960, 1423
 SENTENCES, ARGUMENTS, WIDE = 5, 8, 0
 PAPERS = ("monitor", "zplke", "distractors", "grapheval", "beyond")
 
