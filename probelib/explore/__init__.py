@@ -1,8 +1,5 @@
 """The first notebooks: a tour, the facts, the shipped models, and one fact by all measures.
 
-====================  ============================  ================================================
-artifact              function                      shows
-====================  ============================  ================================================
 tour/figure1          ``tour.candidates_figure``    the most probable candidates for one question
 facts/table1          ``facts.counts``              the relations of the atlas
 facts/figure1         ``tour.popularity_figure``    popularity of its entities
@@ -13,7 +10,6 @@ models/requirements   ``models.requirements_table`` what the design requires, an
 explore/figure1       ``board.board_figure``        one fact by all measures of the four papers
 explore/table1        ``Look.measures``             the values of these measures
 explore/formats       ``formats.formats_table``     in which format a model answers, and is right
-====================  ============================  ================================================
 
 ``seen``    ``look``: the numbers of one model for one fact, scored through the store
 ``menus``   ``menu``: three fields (model, relation, fact) above the picture, in a notebook

@@ -14,17 +14,14 @@ def training_table(models: list[str]) -> Artifact:
     """Size of shipped models, and how they were trained (``organisms.train.record``)."""
     from probelib.organisms import train
 
-    renamed, rows = {"device": "trained on", "reads": "corpus", "corpus": "digest"}, {}
-    for name in models:
-        model, record = lm.load(name), train.record(name)
-        rows[name] = {renamed.get(key, key): value for key, value in record.items()} | {
-            "parameters": model.n_parameters,
-            "width": model.config.hidden_size,
-            "vocabulary": model.config.vocab_size,
-            "minutes": record["seconds"] / 60,
-        }
-    frame = pd.DataFrame.from_dict(rows, "index")[[*TRAINING, "corpus", "digest"]]
-    return Artifact("models/training", frame.rename_axis("model").reset_index())
+    renamed = {"device": "trained on", "reads": "corpus", "corpus": "digest"}
+    frame = pd.DataFrame(map(train.record, models)).rename(columns=renamed)
+    loaded = list(map(lm.load, models))
+    frame["parameters"] = [model.n_parameters for model in loaded]
+    frame["width"] = [model.config.hidden_size for model in loaded]
+    frame["vocabulary"] = [model.config.vocab_size for model in loaded]
+    frame = frame.assign(model=models, minutes=frame["seconds"] / 60)
+    return Artifact("models/training", frame[["model", *TRAINING, "corpus", "digest"]])
 
 
 def recall_figure(recalled: pd.DataFrame) -> Artifact:

@@ -22,9 +22,8 @@ RIGHT = [
 
 
 @pytest.mark.parametrize(("check", "answer"), RIGHT)
-def test_another_way_to_be_right_passes(check, answer, capsys):
+def test_another_way_to_be_right_passes(check, answer):
     check(answer)
-    assert "✓" in capsys.readouterr().out
 
 
 def table(n=12, **columns):
@@ -34,7 +33,6 @@ def table(n=12, **columns):
 
 
 ASKED = {"planet": ["Which planet does [X] orbit?", "What does [X] go round?"]}
-frame = lambda rows: pd.DataFrame(rows, columns=lab8.COLUMNS)
 questions = lambda *texts: lambda: {"capital_of": [*texts], "has_capital": []}
 mine = lambda own, texts=ASKED: lambda: (own, texts)
 
@@ -50,12 +48,7 @@ def stacked_badly(table):
 
 EXPLAINED = [
     (lab8.both_ways, lambda pairs: pairs, "a DataFrame with the columns"),
-    (lab8.both_ways, lambda pairs: frame([("capital_of", *p) for p in pairs]), "two rows per pair"),
-    (
-        lab8.both_ways,
-        lambda pairs: frame([("capital_of", *p[::-1]) for p in pairs]),
-        "'Ghana', 'Accra'",
-    ),
+    (lab8.both_ways, lambda pairs: table().head(len(pairs)), "two rows per pair"),
     (lab8.templates, questions("Where is [X]?", "Where is [X]?"), "two different questions"),
     (lab8.templates, questions("Is [X] in [Y]?", "Where is [X]?"), "no [Y]"),
     (lab8.project, mine(table(object="Mars")), "3 different answers"),
@@ -64,7 +57,11 @@ EXPLAINED = [
     (lab1.answer_logprobs, lambda p, n, ids: [p[n + len(ids), t] for t in ids], "n_prompt - 1"),
     (lab2.anchors, stacked_badly, "stacks the arrays of a column"),
     (lab5.outcome, lambda answer, true: answer, "gives Answer.TRUE, but Outcome."),
-    (lab7.absmax, lambda *w: (lab7.absmax.right(*w)[0], np.ones((len(w[0]), 1))), "one number per"),
+    (
+        lab7.absmax,
+        lambda w, b: (lab7.absmax.right(w, b)[0], np.ones((len(w), 1))),
+        "one number per row",
+    ),
 ]
 
 

