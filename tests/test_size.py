@@ -11,20 +11,20 @@ from probelib.paths import PACKAGE, ROOT
 pytestmark = pytest.mark.fast
 
 ROOMS = {  # organisms took over what beyond gave up: corpora of the trial, teaching any model
-    "": 1418,
+    "": 1416,
     "beyond": 1969,
     "course": 1533,
-    "distractors": 1566,
+    "distractors": 1549,
     "explore": 893,
-    "facts": 2025,
+    "facts": 2000,
     "grapheval": 1599,
     "integrations": 191,
     "lm": 4307,
     "monitor": 1400,
     "organisms": 1739,
     "published": 47,
-    "report": 1085,
-    "runner": 1358,
+    "report": 1000,
+    "runner": 1230,
     "zplke": 1329,
 }
 TESTS, BENCH = 12994, 1423
