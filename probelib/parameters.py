@@ -22,9 +22,14 @@ NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$")  # of JSON
 WORDS = {"null": None, "true": True, "false": False}
 
 
-def read_yaml(text: str):
+def read_yaml(text: str, where: str = ""):
     """YAML in which only JSON's numbers, null, true and false are no texts: 010, 1:30, 0x10, 1_0,
+<<<<<<< HEAD
     No and dates are texts. Raise ``yaml_errors``, also for a duplicate key.
+=======
+    No and dates are texts. Raise ProbeError, which names ``where``, also for a key that stands
+    twice.
+>>>>>>> h3
 
     >>> read_yaml("{a: 10, b: 010, c: 1:30, d: No, e: [1e-3, null, 2020-01-01]}")
     {'a': 10, 'b': '010', 'c': '1:30', 'd': 'No', 'e': [0.001, None, '2020-01-01']}
@@ -49,14 +54,11 @@ def read_yaml(text: str):
         return node.value if node.style else from_text(node.value or "null")
 
     OwnSafeLoader.add_constructor("tag:yaml.org,2002:str", scalar)
-    return yaml.load(text, Loader=OwnSafeLoader)
-
-
-def yaml_errors() -> tuple[type[Exception], ...]:
-    """What ``read_yaml`` raises for a text that is no YAML."""
-    import yaml
-
-    return (yaml.YAMLError, ValueError, RecursionError)
+    try:
+        return yaml.load(text, Loader=OwnSafeLoader)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())
+        raise ProbeError(f"{where or repr(text)} is not YAML: {reason}") from None
 
 
 def from_text(text: str, allowed: set[type] = frozenset()):

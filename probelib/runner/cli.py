@@ -74,7 +74,7 @@ def _run(args: argparse.Namespace) -> int:
         _print_table(("notebook", "runs"), [(n, why or "up to date") for n, why in reasons.items()])
         told = [f"models: {', '.join(preflight.models(settings))}", *preflight.lacking(settings)]
         stale = [name for name, reason in reasons.items() if reason]
-        last = [uptodate.read(args.profile, name).get("seconds") for name in stale]
+        last = [uptodate.read(args.profile, name).get("seconds", 0.0) for name in stale]
         if last and all(last):
             told.append(f"last run: {sum(last) / 60:.1f} min, one after the other")
         print(printable("\n".join(dict.fromkeys(told))))
@@ -112,8 +112,8 @@ async def _execute(whole: Plan, chosen: list[Step], settings: dict, force: set, 
 
 def _parser() -> argparse.ArgumentParser:
     about = parameters.read_yaml(OPTIONS.read_text(encoding="utf-8"))
-    look = {"formatter_class": argparse.RawDescriptionHelpFormatter}
-    parser = argparse.ArgumentParser("run_all.sh", **about["command"], **look)
+    look = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("run_all.sh", formatter_class=look, **about["command"])
     parser.register("type", "int", int)
     for flag, options in about["options"].items():
         parser.add_argument(flag, **options)
@@ -146,9 +146,8 @@ def _only(models: str, types: dict[str, set[type]]) -> dict:
     values: dict = {n: [] if list in types[n] else None for n in preflight.NAMES if n in types}
     if not values:
         raise ProbeError("--models: none of the selected notebooks takes a model.")
-    return values | {
-        n: v for n, v in (("models", chosen), ("model_name", chosen[0])) if n in values
-    }
+    named = {"models": chosen, "model_name": chosen[0]}
+    return values | {name: named[name] for name in named.keys() & values.keys()}
 
 
 def _assigned(assignment: str, types: dict[str, set[type]]) -> tuple[str, Any]:
@@ -156,11 +155,7 @@ def _assigned(assignment: str, types: dict[str, set[type]]) -> tuple[str, Any]:
     name, equals, value = assignment.partition("=")
     if not equals:
         raise ProbeError(f"--set {assignment!r}: NAME=VALUE is expected, as in --set n_facts=50.")
-    try:
-        return name, parameters.from_text(os.path.expanduser(value), types.get(name, set()))
-    except parameters.yaml_errors() as error:
-        reason = " ".join(str(error).split())
-        raise ProbeError(f"--set {assignment!r}: {value!r} is not YAML: {reason}") from None
+    return name, parameters.from_text(os.path.expanduser(value), types.get(name, set()))
 
 
 def _print_table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:

@@ -1,10 +1,7 @@
 """Notebooks on many machines: the workers of a Dask scheduler that runs already.
 
-Dask watches the workers and gives a notebook to another one if its own is lost. A worker executes
-one notebook at a time, as ``steps.execute`` does; it needs this checkout, the same versions of
-libraries, and the folder of the runs at the same path. What runs, and whether it succeeded, stays
-with the runner.
-"""
+Dask gives a notebook to another worker if its own is lost. A worker needs this checkout, the same
+versions of libraries, and the folder of the runs at the same path."""
 
 import asyncio
 import contextlib

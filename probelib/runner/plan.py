@@ -16,7 +16,6 @@ from probelib.errors import ProbeError, unknown
 DEFAULT, OWN = "atlas", "mine"
 BELOW = {OWN: (DEFAULT,), "real": (DEFAULT, OWN)}  # what a profile does not say is as in these
 NAME = re.compile(r"[\w-]+(/[\w-]+)*")  # of profiles, notebooks, artifacts: parts of paths
-FILE = {"profiles": dict, "steps": list}
 ENTRY = {"notebook": str, "title": str, "profiles": list, "needs": list, "makes": list}
 ENTRY |= {"measured": list, "parameters": dict}
 
@@ -50,12 +49,10 @@ def read(file: Path | None = None) -> Plan:
     names the file, the entry, the error and the nearest existing names."""
     file = Path(file or paths.NOTEBOOKS / "plan.yaml").resolve()
     try:
-        content = parameters.read_yaml(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ProbeError(f"cannot read the plan {file}: {error.strerror}.") from None
-    except parameters.yaml_errors() as error:  # ValueError: no UTF-8
-        raise ProbeError(f"{file} is not YAML: {' '.join(str(error).split())}") from None
-    content = _mapping(content, file.name, FILE)
+        content = parameters.read_yaml(file.read_text(encoding="utf-8"), str(file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProbeError(f"cannot read the plan {file}: {error}") from None
+    content = _mapping(content, file.name, {"profiles": dict, "steps": list})
     profiles = content.get("profiles", {})
     steps: list[Step] = []
     for entry in content.get("steps", []):

@@ -25,9 +25,8 @@ from probelib.runner.plan import Step
 
 LIBRARIES = (*SCORING_LIBRARIES, "numpy", "scipy", "pandas", "scikit-learn", "matplotlib")
 # parameters whose values are names for ``lm.load``
-MODELS = (
-    "models", "seeds", "tuned", "encoder_decoders", "masked", "model_name", "studied", "judge",
-)  # fmt: skip
+MODELS = ["models", "seeds", "tuned", "encoder_decoders", "masked"]
+MODELS += ["model_name", "studied", "judge"]
 SUFFIXES = (".csv", ".claims.csv", ".json", ".html", ".tex", ".png", ".pdf")
 # in this process: why Hugging Face is not asked again; state of a file -> its digest
 _offline: list[str] = []
@@ -73,11 +72,7 @@ def outside(values: dict) -> dict[str, str]:
 
 def named(text: str) -> set[str]:
     """What a text may name: both sides of every "=", the tokenizer behind the # of an address,
-    data before "?", without a variant, and each as it stands.
-
-    >>> sorted(named("/m/tuned@chat=/m/base"))
-    ['/m/base', '/m/tuned', '/m/tuned@chat', '/m/tuned@chat=/m/base']
-    """
+    data before "?", without a variant, and each as it stands."""
     parts = text.split("=")
     cuts = [(i, j) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1)]
     found = {"=".join(parts[i:j]) for i, j in cuts}
@@ -189,11 +184,10 @@ def executed_path(profile: str, notebook: str, suffix: str = "") -> Path:
 
 def clear(profile: str, step: Step) -> None:
     """Delete the step's marker, executed notebook and products, and remains of a killed run."""
-    for suffix in ("", ".partial"):
-        executed_path(profile, step.notebook, suffix).unlink(missing_ok=True)
-    _file(profile, step.notebook).unlink(missing_ok=True)
-    for file in products(profile, step):
-        (paths.FIGURES / profile / file).unlink(missing_ok=True)
+    there = [executed_path(profile, step.notebook, suffix) for suffix in ("", ".partial")]
+    there += [paths.FIGURES / profile / file for file in products(profile, step)]
+    for file in (_file(profile, step.notebook), *there):
+        file.unlink(missing_ok=True)
 
 
 def lock(profile: str) -> AbstractContextManager:

@@ -13,7 +13,6 @@ import io
 import re
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +26,6 @@ from probelib.runner import plan, uptodate
 SCORES = 1e-4
 INTERVALS = 0.05  # three standard errors of a 2.5 % quantile of 2,000 bootstrap replicates
 END = re.compile(r"(.* |)(low|high)")
-FOUND = ["artifact", "column", "problem", "rows", "largest"]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -52,8 +50,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def compare_runs(steps: list, ours: dict, committed: dict) -> tuple[int, pd.DataFrame]:
-    """(number of artifacts compared, differences: one row per artifact and column, ``FOUND``) of
-    artifact -> content of its CSV file. Raise ProbeError if nothing is compared."""
+    """(number of artifacts compared, differences: one row per artifact and column) of artifact ->
+    content of its CSV file. Raise ProbeError if nothing is compared."""
     rows, planned = [], [name for step in steps for name in step.makes if name not in step.measured]
     compared = [name for name in planned if name in ours or name in committed]
     for artifact in compared:
@@ -64,7 +62,8 @@ def compare_runs(steps: list, ours: dict, committed: dict) -> tuple[int, pd.Data
         rows += [(artifact, *row) for row in found]
     if not compared:
         raise ProbeError("nothing to compare: neither side has any of these artifacts")
-    return len(compared), pd.DataFrame(rows, columns=FOUND)
+    columns = ["artifact", "column", "problem", "rows", "largest"]
+    return len(compared), pd.DataFrame(rows, columns=columns)
 
 
 def read(content: bytes) -> pd.DataFrame:
@@ -110,7 +109,7 @@ def _allowed(committed: pd.DataFrame, column: str) -> pd.Series:
     if other not in committed or not is_inexact(committed[other], committed[column]):
         return scores
     width = (numbers(committed[other]) - values).abs().replace(np.inf, 0)
-    return np.fmax(scores, INTERVALS * width)
+    return scores.clip(lower=(INTERVALS * width).fillna(0))
 
 
 def from_folder(folder: Path) -> dict[str, bytes]:
@@ -122,13 +121,15 @@ def from_folder(folder: Path) -> dict[str, bytes]:
 
 def from_git(profile: str) -> dict[str, bytes]:
     """artifact -> content of its CSV file in the last commit of this checkout."""
-    command = ["git", "-C", str(paths.ROOT), "archive", "--format=zip", "HEAD"]
-    packed = subprocess.run([*command, f"figures/{profile}"], capture_output=True).stdout
-    if not packed:
+
+    def git(*words: str) -> bytes:
+        return subprocess.run(["git", "-C", str(paths.ROOT), *words], capture_output=True).stdout
+
+    listed = git("ls-tree", "-r", "-z", "--name-only", "HEAD", f"figures/{profile}/").decode()
+    names = [name for name in listed.split("\0") if name.endswith(".csv")]
+    if not names:
         raise ProbeError(f"no committed figures of profile {profile!r} in {paths.ROOT}")
-    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
-        names = [name for name in archive.namelist() if name.endswith(".csv")]
-        return {"/".join(Path(n).with_suffix("").parts[-2:]): archive.read(n) for n in names}
+    return {"/".join(Path(n).with_suffix("").parts[-2:]): git("show", f"HEAD:{n}") for n in names}
 
 
 if __name__ == "__main__":

@@ -143,9 +143,8 @@ def outcome(target: str, number: int) -> str:
         content = file.read_bytes()
         for _ in range(chance.randint(1, 4)):
             at = chance.randrange(len(content) + 1)
-            content = (
-                content[:at] + chance.choice(NASTY) + content[at + chance.choice([0, 0, 1, 9]) :]
-            )
+            nasty, left_out = chance.choice(NASTY), chance.choice([0, 0, 1, 9])
+            content = content[:at] + nasty + content[at + left_out :]
         files.write(file, content)
         try:
             read(Path(name))

@@ -59,9 +59,7 @@ def test_verbalizations_by_hand(tmp_path):
 def real():
     """The folder of the real annotations."""
     if not (DATA / "human_ratings").is_dir() or not (DATA / "verbalization").is_dir():
-        pytest.skip(
-            f"the real human ratings and verbalizations are not in {DATA} (set PROBELIB_TEST_DATA)"
-        )
+        pytest.skip(f"no human ratings and verbalizations in {DATA} (set PROBELIB_TEST_DATA)")
     return DATA
 
 

@@ -117,9 +117,8 @@ def test_named_distractors_that_are_right_are_left_out_and_counted(tmp_path):
 
 @pytest.mark.parametrize("seed", [np.int64(1), np.uint8(1), True])
 def test_an_integer_of_any_type_is_the_same_seed(seed):
-    one, other = (
-        facts.load(relations=["P36"], n_facts=20, seed=s, n_distractors=2) for s in (1, seed)
-    )
+    load = lambda seed: facts.load(relations=["P36"], n_facts=20, seed=seed, n_distractors=2)
+    one, other = load(1), load(seed)
     assert one.digest() == other.digest()
     assert prompts.options(one, 1).equals(prompts.options(one, seed))
     assert rng(1, "a").random() == rng(seed, np.str_("a")).random()

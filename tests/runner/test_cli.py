@@ -303,9 +303,7 @@ def test_a_missing_model_is_reported_before_anything_is_deleted(smoke, make_plan
     assert made.exists()
 
 
-def test_own_facts_and_models_that_change_are_read_again(
-    smoke, make_plan, out, tmp_path, monkeypatch
-):
+def test_own_facts_and_models_are_read_again(smoke, make_plan, out, tmp_path, monkeypatch):
     """Their paths stay as they are; what lies there does not. A change while a step runs is an
     error."""
     monkeypatch.setattr(cli.preflight, "check", lambda *_, **__: None)
@@ -438,9 +436,7 @@ def test_jobs_share_the_gpus_and_the_threads(monkeypatch, gpus, jobs, shares):
     assert int(steps.environments(1)[0]["OMP_NUM_THREADS"]) >= 1
 
 
-def test_neither_start_up_files_nor_the_working_folder_reach_notebooks(
-    smoke, make_plan, out, tmp_path, monkeypatch
-):
+def test_no_file_of_the_user_reaches_notebooks(smoke, make_plan, out, tmp_path, monkeypatch):
     """A user's ~/.ipython that replaces ``any`` by numpy's; a yaml.py and another checkout where
     the run is started."""
     start = tmp_path / "home" / "profile_default" / "startup"

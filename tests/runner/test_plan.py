@@ -239,7 +239,7 @@ def test_a_mapping_that_merged_another_is_merged():
     text = "a: &a {x: 1, y: 2}\nb: &b {<<: *a, x: 3}\nc: {<<: *b, z: 4}\nd: {<<: [*a, *b]}"
     read = parameters.read_yaml(text)
     assert read["b"] == {"x": 3, "y": 2} and read["c"] == {"x": 3, "y": 2, "z": 4}
-    with pytest.raises(parameters.yaml_errors(), match="duplicate key 'y'"):
+    with pytest.raises(ProbeError, match="duplicate key 'y'"):
         parameters.read_yaml("a: &a {x: 1}\nb: {<<: *a, y: 1, y: 2}")
 
 
