@@ -24,12 +24,7 @@ WORDS = {"null": None, "true": True, "false": False}
 
 def read_yaml(text: str, where: str = ""):
     """YAML in which only JSON's numbers, null, true and false are no texts: 010, 1:30, 0x10, 1_0,
-<<<<<<< HEAD
-    No and dates are texts. Raise ``yaml_errors``, also for a duplicate key.
-=======
-    No and dates are texts. Raise ProbeError, which names ``where``, also for a key that stands
-    twice.
->>>>>>> h3
+    No and dates are texts. Raise ProbeError, which names ``where``, also for a duplicate key.
 
     >>> read_yaml("{a: 10, b: 010, c: 1:30, d: No, e: [1e-3, null, 2020-01-01]}")
     {'a': 10, 'b': '010', 'c': '1:30', 'd': 'No', 'e': [0.001, None, '2020-01-01']}
