@@ -135,7 +135,7 @@ def _confidence(kept: pd.DataFrame, curve: pd.DataFrame):
     right.vlines(curve["probability"], *ends, color=GREEN, linewidth=1)
     area = 60 * curve["n"] / curve["n"].max()  # square points
     right.scatter(curve["probability"], curve["right"], s=area, color=GREEN)
-    right.set(xlabel="confidence, mean of a bin", ylabel="share right", **unit)
+    right.set(xlabel="mean confidence", ylabel="share right", **unit)
     return figure
 
 

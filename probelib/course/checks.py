@@ -3,7 +3,7 @@ wrong and where to look.
 
 A ``Check`` calls the student's function on a few cases and compares the results with those of the
 right function. Common mistakes are functions, too: an answer that agrees with one of them is
-recognised. The cases, and what is said, stand in ``exercises.yaml``.
+recognised. The cases and the messages are in ``exercises.yaml``.
 
     mean = Check("lab.mean", np.mean, [([1.0, 2.0, 6.0],)], median=np.median)
     mean(answer)          # prints "✓ answer is right." or raises NotYet
@@ -58,7 +58,7 @@ EXERCISES = read_yaml((Path(__file__).parent / "exercises.yaml").read_text(encod
 class Check:
     """The check of one exercise; calling it checks a student's function.
 
-    name       "lab1.choose": where the exercise stands in ``exercises.yaml``
+    name       "lab1.choose": the key of the exercise in ``exercises.yaml``
     right      the library's function, or the model solution
     cases      the arguments of each call, unless they stand there
     form       brings right answers of several forms into one

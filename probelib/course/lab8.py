@@ -29,7 +29,7 @@ def both_ways(answer) -> None:
     table = _table(call(answer, (_PAIRS,), "both_ways"), "both_ways gives")
     rows = sorted(table.itertuples(index=False, name=None))
     right = [row for c, land in _PAIRS for row in ((CAPITAL_OF, c, land), (HAS_CAPITAL, land, c))]
-    odd = next((row for row in rows if row not in right), "a row is missing, or stands twice")
+    odd = next((row for row in rows if row not in right), "a row is missing or duplicated")
     require(rows == sorted(right), "lab8.pairs", odd)
     print("✓ both_ways is right.")
 

@@ -23,7 +23,7 @@ def board(seen: Look):
         figure = plt.figure(figsize=(11, 12.6), layout="none")
         figure.subplots_adjust(0.155, 0.045, 0.985, 0.925, 0.38, 0.34)
         grid = figure.add_gridspec(3, 2, height_ratios=(1, 1, 1.45))
-        panels = {_anchors: grid[0, 0], _curve: grid[0, 1], _rivals: grid[1, 0]}
+        panels = {_anchors: grid[0, 0], _curve: grid[0, 1], _options: grid[1, 0]}
         panels |= {_judged: grid[1, 1]} if seen.judged is not None else {}
         panels[_measures] = grid[2, 0]
         panels |= {_taught: grid[2, 1].subgridspec(2, 1)[0]} if seen.taught is not None else {}
@@ -38,13 +38,13 @@ def board_figure(seen: Look) -> report.Artifact:
     """The board with its numbers: the measures (``seen.measures``), then one row per value of the
     other panels: ``panel``, ``of`` (the prompt, length of the list, object, statement or form of
     text) and ``series`` (the context, kind of object, answer or unit)."""
-    right = np.where(seen.rivals["gold"], "right object", "other object")
-    rivals = seen.rivals.assign(label=seen.rivals["label"].str.strip(), gold=right)
+    right = np.where(seen.options["gold"], "right object", "other object")
+    options = seen.options.assign(label=seen.options["label"].str.strip(), gold=right)
     curve = seen.curve.assign(of="examples: " + seen.curve["examples"].astype(str), series="")
     panels = {
         "MONITOR": seen.framed[["text", "hint", "probability"]],
         "ZP-LKE": curve[["of", "series", "q_gold"]],
-        "Distractors": rivals[["label", "gold", "probability"]],
+        "Distractors": options[["label", "gold", "probability"]],
     }
     if seen.judged is not None:
         panels["GraphEval"] = seen.judged.melt("statement", list(ANSWERS))
@@ -88,9 +88,9 @@ def _curve(axis, seen: Look) -> None:
     axis.set_title("ZP-LKE: a list of pairs, no prompt", color=colour)
 
 
-def _rivals(axis, seen: Look) -> None:
+def _options(axis, seen: Look) -> None:
     """The object and its most plausible distractors, the most probable on top."""
-    rows = seen.rivals.iloc[::-1]
+    rows = seen.options.iloc[::-1]
     colours = np.where(rows["gold"], COLOURS["distractors"], "#9fd8c5")
     bars = axis.barh(range(len(rows)), rows["probability"], color=colours)
     axis.bar_label(bars, [f" {p:.2g}" for p in rows["probability"]])

@@ -50,7 +50,7 @@ class Look:
     framed     MONITOR's prompts with ``hint`` (label of the prepended entity), ``probability`` of
                the object and ``correct``
     curve      multiple choice after lists: ``examples``, ``q_gold``, ``n_options``
-    rivals     the object among its most plausible distractors: ``label``, ``probability``, ``gold``
+    options    the object among its most plausible distractors: ``label``, ``probability``, ``gold``
     judged     ``statement``, its ``object``, whether it ``holds``, a share per answer; None: no
                model answers
     taught     how often the model read the fact: a count per form of text, and
@@ -66,7 +66,7 @@ class Look:
     answers: str | None
     framed: pd.DataFrame
     curve: pd.DataFrame
-    rivals: pd.DataFrame
+    options: pd.DataFrame
     judged: pd.DataFrame | None
     taught: pd.Series | None
     measures: pd.DataFrame
@@ -122,7 +122,7 @@ def look(pool: FactPool, model: lm.LM, fact: str, folder: Path, seed: int = 0) -
         answers=name,
         framed=framed_scores(model, asked.facts, folder),
         curve=many_shot_curve(model, asked, folder),
-        rivals=distractors_of(model, asked, folder),
+        options=distractors_of(model, asked, folder),
         judged=None if tuned is None else judged_statements(tuned, asked.facts, folder),
         taught=_taught(model.name, fact) if model.name in shipped else None,
         measures=known_by_measures(values, _said_instead(model, asked, folder)),

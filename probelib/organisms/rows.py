@@ -110,9 +110,9 @@ def encoder_decoder_pairs(tokenizer, documents: list[Document]) -> Iterator[dict
     for at in range(0, len(order), 4096):  # shuffled, then sorted by length within blocks
         window = sorted(order[at : at + 4096], key=lambda i: (longest(i), len(targets[i])))
         for length, group in groupby(window, key=longest):
-            alike, size = list(group), max(1, STEP // length)
-            for first in range(0, len(alike), size):
-                own = alike[first : first + size]
+            rows, size = list(group), max(1, STEP // length)
+            for first in range(0, len(rows), size):
+                own = rows[first : first + size]
                 source, target = (_padded([x[i] for i in own], pad) for x in (sources, targets))
                 batch = {"input_ids": source, "attention_mask": (source != pad).long()}
                 yield batch | {"labels": target, "weights": (target != pad).float()}

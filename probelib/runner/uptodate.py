@@ -72,7 +72,7 @@ def outside(values: dict) -> dict[str, str]:
 
 def named(text: str) -> set[str]:
     """What a text may name: both sides of every "=", the tokenizer behind the # of an address,
-    data before "?", without a variant, and each as it stands."""
+    data before "?", without a variant, and each unchanged."""
     parts = text.split("=")
     cuts = [(i, j) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1)]
     found = {"=".join(parts[i:j]) for i, j in cuts}
@@ -89,7 +89,7 @@ def inside(path: Path) -> list[Path]:
 
 
 def _bases(path: Path) -> list[str]:
-    """The base model that an adapter's folder names: as it stands, and beside the adapter."""
+    """The base model that an adapter's folder names: unchanged, and beside the adapter."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         adapter = json.loads((path / "adapter_config.json").read_text(encoding="utf-8"))
         base = str(adapter["base_model_name_or_path"])
@@ -224,8 +224,8 @@ def _file(profile: str, notebook: str) -> Path:
 
 def _key(profile: str, notebook: str) -> str:
     """A digest of a finished step with its products, for the records of steps that need it."""
-    told = read(profile, notebook).items()
-    return _digest({k: v for k, v in told if k not in ("seconds", "digest")})
+    record = read(profile, notebook).items()
+    return _digest({k: v for k, v in record if k not in ("seconds", "digest")})
 
 
 def _digest(value: object) -> str:

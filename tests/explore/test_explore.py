@@ -28,7 +28,7 @@ def seen(folder):
 def test_every_part_is_about_the_fact(seen):
     assert (seen.title, seen.model) == ("France – capital – Paris", SMALLEST)
     assert set(seen.framed["fact"]) == {FACT} and seen.framed["text"].str.contains("France").all()
-    assert list(seen.rivals.loc[seen.rivals["gold"], "label"]) == ["Paris"]
+    assert list(seen.options.loc[seen.options["gold"], "label"]) == ["Paris"]
     assert seen.judged["object"][seen.judged["holds"]].tolist() == ["Paris"]
     exposures = taught.manifest(SMALLEST).set_index("fact").at[FACT, "exposures"]
     assert seen.taught[list(taught.FORMS)].sum() == exposures and "wrong_exposures" in seen.taught
