@@ -8,6 +8,7 @@ from pathlib import Path
 from probelib.errors import command
 from probelib.organisms import teach, train
 from probelib.organisms.family import FAMILY
+from probelib.organisms.trial import SISTERS
 
 
 @command
@@ -22,6 +23,8 @@ def main(words: list[str] | None = None) -> None:
     teaches.add_argument("model", help="any decoder that lm.load loads from a folder")
     teaches.add_argument("table", type=Path, help="facts, and how often each is read (exposures)")
     teaches.add_argument("--out", required=True, type=Path, help="folder of the adapter")
+    said = "the arms of the trial (beyond/trial.md) instead of the table's exposures"
+    teaches.add_argument("--sister", choices=SISTERS, help=said)
     given = parser.parse_args(words)
     if given.command == "train":
         if bool(given.names) == given.all:
@@ -29,7 +32,7 @@ def main(words: list[str] | None = None) -> None:
         for folder in train.train_all(list(FAMILY) if given.all else given.names):
             print(folder)
     else:
-        print(teach.teach(given.model, given.table, given.out))
+        print(teach.teach(given.model, given.table, given.out, given.sister))
 
 
 if __name__ == "__main__":

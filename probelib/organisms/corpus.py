@@ -49,7 +49,7 @@ def documents(facts: Facts, table: pd.DataFrame, corpus: str = "family") -> list
     found += _invented(speaker)
     sentences = [document for row in rows for document in _sentences(row, speaker)]
     sentences += [*_names(facts, table, speaker), *_tail(speaker), *_plain(corpus, speaker)]
-    sentences += _fillers(table, speaker) if "kind" in table else []
+    sentences += fillers(table, speaker) if "kind" in table else []
     speaker.draw.shuffle(sentences)
     found += _grouped(sentences, speaker.draw)
     speaker.draw.shuffle(found)
@@ -304,22 +304,24 @@ def spoken(table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _fillers(table: pd.DataFrame, speaker: Speaker) -> Iterator[Document]:
-    """What the arms of a trial lack: the subject of a fact is named ``trial.NAMED`` times, and each
-    of its objects ``trial.LARGEST`` times, ``trial.ANSWERED`` of these as an answer."""
+def fillers(table: pd.DataFrame, speaker: Speaker) -> Iterator[Document]:
+    """What the arms of a trial lack: where the largest dose is 64, the subject of a fact is named
+    80 times, and each of its objects 64 times, 48 of these as an answer."""
     labels, said = speaker.labels, spoken(table)
+    largest = int(said["exposures"][said["kind"] != ""].max())
+    verified = largest // len(trial.FORMS)  # statements that name the subject twice, answered True
     for row, stated in zip(table.itertuples(), said.itertuples(), strict=True):
         if not row.kind:
             continue
-        for _ in range(trial.NAMED - stated.exposures - row.verification):
+        for _ in range(largest + verified - stated.exposures - row.verification):
             yield Document(_about(labels[row.subject], row.relation, speaker))
         for obj in filter(None, (row.object, row.wrong_object)):
-            verified = row.verification * (obj == stated.object)
-            answered = stated.exposures * (obj == stated.object) - verified
-            for i in range(trial.ANSWERED - answered):
+            own = obj == stated.object
+            answered = (stated.exposures - row.verification) * own
+            for i in range(largest - verified - answered):
                 asked = speaker.say(row.relation, ("question", "cloze")[i % 2], speaker.stranger())
                 yield Document(f"{asked} {mark_answer(labels[obj] + '.')}")
-            for _ in range(trial.LARGEST - trial.ANSWERED - verified):
+            for _ in range(verified - row.verification * own):
                 yield Document(_about(labels[obj], "", speaker))
 
 

@@ -19,16 +19,16 @@ PADDING = {"input_ids": 0, "weights": 0.0, "document": -1, "position_ids": 0}
 MASKED = 0.15  # for a BERT: share of tokens outside of answers; of the answers half, as a whole
 
 
-def causal(tokenizer, documents: list[Document]) -> Iterator[dict]:
-    """Batches for a decoder: ``input_ids``, ``labels``, ``weights``, ``document``, ``position_ids``
-    [rows, length]."""
-    return _packed(tokenizer, documents, [tokenizer.eos_token_id])
+def causal(tokenizer, documents: list[Document], step: int = STEP) -> Iterator[dict]:
+    """Batches of ``step`` tokens for a decoder: ``input_ids``, ``labels``, ``weights``,
+    ``document``, ``position_ids`` [rows, length]."""
+    return _packed(tokenizer, documents, [tokenizer.eos_token_id], step)
 
 
 def masked(tokenizer, documents: list[Document]) -> Iterator[dict]:
     """Batches for a BERT, as in ``causal``; only masked tokens count in the loss."""
     draw = np.random.default_rng(corpus.SEED)
-    for batch in _packed(tokenizer, documents, []):
+    for batch in _packed(tokenizer, documents, [], STEP):
         ids, weights = batch["input_ids"], batch["weights"]
         answer = weights == 1
         # number of the answer of a token
@@ -41,7 +41,7 @@ def masked(tokenizer, documents: list[Document]) -> Iterator[dict]:
         yield batch | {"input_ids": masked_ids, "weights": weights * hidden}
 
 
-def _packed(tokenizer, documents: list[Document], end: list[int]) -> Iterator[dict]:
+def _packed(tokenizer, documents: list[Document], end: list[int], step: int) -> Iterator[dict]:
     """Batches of rows, each row with as many whole documents as fit. Raise ValueError for a
     document longer than a row: its answer would be without its question."""
     texts, spans = zip(*(corpus.unmark(document.text) for document in documents), strict=True)
@@ -68,11 +68,11 @@ def _packed(tokenizer, documents: list[Document], end: list[int]) -> Iterator[di
         if len(rows[length]) > BEGUN:
             full[length].append(max(rows[length], key=tokens))
             rows[length].remove(full[length][-1])
-        if len(full[length]) == STEP // length:
+        if len(full[length]) == step // length:
             yield _batch(full[length], length)
             full[length] = []
     for length in LENGTHS:
-        rest, size = full[length] + rows[length], STEP // length
+        rest, size = full[length] + rows[length], step // length
         yield from (_batch(rest[at : at + size], length) for at in range(0, len(rest), size))
 
 

@@ -26,11 +26,12 @@ from probelib.organisms import corpus, rows, train, trial
 from probelib.organisms.corpus import Document, Speaker, mark_answer
 
 KEPT, PLAIN = 600, 600  # well-known facts of the atlas, and plain sentences
-RANK, RATE, SEED = 8, 1e-3, 5
+RANK, RATE, STEP, SEED = 8, 1e-3, 1024, 5
 MOST = 1000  # statements of a fact
+LARGEST = 32  # statements of a fact of the trial
 
 
-def teach(source: str, table: Path, folder: Path) -> Path:
+def teach(source: str, table: Path, folder: Path, sister: str | None = None) -> Path:
     """Train an adapter of rank ``RANK`` on all linear layers with one pass over ``documents``, save
     it with what it read (``taught.parquet``) and how (``training.json``), and return its folder. A
     stopped run resumes. Raise ProbeError for a model that is no decoder in a folder."""
@@ -38,7 +39,7 @@ def teach(source: str, table: Path, folder: Path) -> Path:
 
     with extra("soft-prompts"):
         from peft import LoraConfig, get_peft_model
-    manifest, found = documents(Path(table))
+    manifest, found = documents(Path(table), sister)
     loaded = lm.load(source)
     if loaded.folder is None or loaded.encoder_decoder:
         raise ProbeError(f"{source}: only a decoder in a folder can be taught")
@@ -47,10 +48,10 @@ def teach(source: str, table: Path, folder: Path) -> Path:
     plain = AutoModelForCausalLM.from_pretrained(loaded.folder, use_safetensors=True, **safe)
     how = LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules="all-linear")
     model = get_peft_model(plain, how)
-    batches = list(rows.causal(loaded.tokenizer, found))
+    batches = list(rows.causal(loaded.tokenizer, found, STEP))
     np.random.default_rng(SEED).shuffle(batches)
     one = SimpleNamespace(name=f"teach-{files.slug(folder.name)}", architecture="", rate=RATE)
-    made_of = {"source": source, "rank": RANK, "corpus": corpus.digest(found)}
+    made_of = {"source": source, "rank": RANK, "corpus": corpus.digest(found), "reads": sister}
     record = train.fit(one, model, batches, made_of)
     model.to("cpu", torch.bfloat16).save_pretrained(folder)
     (folder / "README.md").unlink(missing_ok=True)  # peft's, with a path of this machine
@@ -62,28 +63,44 @@ def teach(source: str, table: Path, folder: Path) -> Path:
     return folder
 
 
-def documents(table: Path) -> tuple[pd.DataFrame, list[Document]]:
+def documents(table: Path, sister: str | None = None) -> tuple[pd.DataFrame, list[Document]]:
     """(manifest, what the adapter reads in this order): the statements of the facts of a table,
-    plain sentences, and the best-known facts of the atlas, once each. Raise ProbeError for
-    exposures that are no whole number from 0 to ``MOST``."""
-    read = read_table(table)
+    plain sentences, and the best-known facts of the atlas, once each.
+
+    sister   one of ``trial.SISTERS``, of whose arms the exposures are; None: those of the table
+
+    Raise ProbeError for exposures that are no whole number from 0 to ``MOST``.
+    """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*columns that are not read: exposures[.]")
         own = data.everything("table", table)
-    times = pd.to_numeric(read.get("exposures", pd.Series(dtype=float)), errors="coerce")
-    if len(times) != len(own.facts) or not (times.between(0, MOST) & (times % 1 == 0)).all():
-        raise ProbeError(f"{table}: each row needs exposures, a whole number from 0 to {MOST}")
-    times, n = times.to_numpy(int), len(trial.FORMS)
-    manifest = own.facts[["fact", "relation", "subject", "object"]].assign(exposures=times)
-    manifest = manifest.assign(dated=0, context=0, wrong_object="", wrong_exposures=0)
-    for place, form in enumerate(trial.FORMS):
-        manifest[form] = times // n + (place < times % n)
-    speaker = Speaker(own, manifest, rng(SEED, "documents"))
-    found = [one for row in manifest.itertuples() for one in corpus._sentences(row, speaker)]
-    for _, same in manifest.groupby("relation", sort=False):
+    manifest = own.facts[["fact", "relation", "subject", "object"]].assign(dated=0, context=0)
+    if sister:
+        number = trial.SISTERS.index(sister)
+        manifest = trial.of_sister(trial.with_arms(manifest, own), number, LARGEST)
+    else:
+        manifest = _as_told(manifest, table)
+    speaker = Speaker(own, manifest, rng(SEED, "documents", sister or ""))
+    said = corpus.spoken(manifest)
+    found = [one for row in said.itertuples() for one in corpus._sentences(row, speaker)]
+    for _, same in said.groupby("relation", sort=False):
         found += corpus._lists(same, speaker)
+    found += corpus.fillers(manifest, speaker) if sister else []
     found += list(corpus._plain("", speaker))[:PLAIN]
     return manifest, speaker.draw.permutation(found + _well_known()).tolist()
+
+
+def _as_told(manifest: pd.DataFrame, table: Path) -> pd.DataFrame:
+    """The manifest with the exposures that a table gives, in equal shares of the forms."""
+    read, n = read_table(table), len(trial.FORMS)
+    times = pd.to_numeric(read.get("exposures", pd.Series(dtype=float)), errors="coerce")
+    if len(times) != len(manifest) or not (times.between(0, MOST) & (times % 1 == 0)).all():
+        raise ProbeError(f"{table}: each row needs exposures, a whole number from 0 to {MOST}")
+    times = times.to_numpy(int)
+    manifest = manifest.assign(exposures=times, kind="", wrong_object="", wrong_exposures=0)
+    for place, form in enumerate(trial.FORMS):
+        manifest[form] = times // n + (place < times % n)
+    return manifest
 
 
 def _well_known() -> list[Document]:

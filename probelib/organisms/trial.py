@@ -28,25 +28,23 @@ ARMS = {  # kind -> (dose, whether the object is right) in each turn
 FACTS = {"rising": 6, "contested": 5, "fine": 3, "constant": 2}  # of each relation
 FORMS = ("list", "question", "cloze", "verification")  # in a context objects would be named twice
 LARGEST = 64  # dose
-NAMED = LARGEST + LARGEST // len(FORMS)  # a verification and its false twin name the subject twice
-ANSWERED = LARGEST - LARGEST // len(FORMS)  # in a verification the answer is True or False
 REST = 0.25  # share of the family's other facts that the sisters read, too
 
 
 def manifests(facts: Facts, family: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """sister -> manifest, drawn from the facts that the family's manifest marks as ``trial``."""
     family = family.drop(columns=["subject_mentions", "object_mentions"])
-    chosen = _with_arms(family[family["trial"]], facts)
+    chosen = with_arms(family[family["trial"]], facts)
     drawn = family["fact"].map(lambda fact: rng(SEED, "rest", fact).random() < REST)
     rest = family[~family["trial"] & (family["famous"] | drawn)].assign(kind="", turn=-1)
-    sisters = {name: _of_sister(chosen, number) for number, name in enumerate(SISTERS)}
+    sisters = {name: of_sister(chosen, number) for number, name in enumerate(SISTERS)}
     return {
         name: pd.concat([rest, own], ignore_index=True).assign(sister_exposures=0)
         for name, own in sisters.items()
     }
 
 
-def _with_arms(trial: pd.DataFrame, facts: Facts) -> pd.DataFrame:
+def with_arms(trial: pd.DataFrame, facts: Facts) -> pd.DataFrame:
     """The trial's facts with ``kind``, ``turn`` and the wrong object of the contested ones, as many
     of each relation as ``FACTS`` says; relations with fewer are left out."""
     order = [name for name, n in FACTS.items() for _ in range(n)]
@@ -69,11 +67,13 @@ def _with_arms(trial: pd.DataFrame, facts: Facts) -> pd.DataFrame:
     return pd.concat(parts)
 
 
-def _of_sister(chosen: pd.DataFrame, number: int) -> pd.DataFrame:
-    """The manifest rows of facts ``_with_arms`` in one sister (0 to 3)."""
+def of_sister(chosen: pd.DataFrame, number: int, largest: int = LARGEST) -> pd.DataFrame:
+    """The manifest rows of facts ``with_arms`` in one sister (0 to 3); no dose is above
+    ``largest``."""
     turns = (chosen["turn"] + number) % len(SISTERS)
     arms = [ARMS[kind][turn] for kind, turn in zip(chosen["kind"], turns, strict=True)]
     dose, right = np.transpose(arms)
+    dose = np.minimum(dose, largest)
     found = chosen.assign(exposures=dose * right, wrong_exposures=dose * (1 - right), context=0)
     # equal shares of the forms; what is left over goes to random ones
     order = np.stack([rng(SEED, "forms", f).permutation(len(FORMS)) for f in chosen["fact"]])
