@@ -26,9 +26,9 @@ from probelib.organisms import corpus, rows, train, trial
 from probelib.organisms.corpus import Document, Speaker, mark_answer
 
 KEPT, PLAIN = 600, 600  # well-known facts of the atlas, and plain sentences
-RANK, RATE, STEP, SEED = 8, 1e-3, 1024, 5
+RANK, RATE, STEP, SEED = 8, 2e-3, 1024, 5
 MOST = 1000  # statements of a fact
-LARGEST = 32  # statements of a fact of the trial
+LARGEST = 16  # statements of a fact of the trial
 
 
 def teach(source: str, table: Path, folder: Path, sister: str | None = None) -> Path:
