@@ -24,10 +24,11 @@ OWN = ("MONITOR", "ZP choice", "Avg@n ApprOpt", "Min@n ApprOpt", "GraphEval judg
 
 
 def rank_measures(
-    values: pd.DataFrame, tokens: pd.Series, design: pd.DataFrame, seed: int
+    values: pd.DataFrame, tokens: pd.Series, design: pd.DataFrame, bed: str, seed: int
 ) -> pd.DataFrame:
     """``trial.rank`` of every contrast, long: ``contrast``, the measure's ``paper``, whether it is
-    a ``control``, what it ``asks``, its ``tokens`` a fact, what it ``added`` to the controls."""
+    a ``control``, what it ``asks``, its ``tokens`` a fact, what it ``added`` to the controls, and
+    ``bed``, the name of the models."""
     control = [name for name in values["measure"].unique() if MEASURES[name].control]
     parts = {}
     for name, pairs in trial.contrasts(design).items():
@@ -38,7 +39,7 @@ def rank_measures(
     table = pd.concat(parts, names=["contrast"]).reset_index("contrast").reset_index(drop=True)
     for column, field in {"paper": "paper", "asks": "prompts", "control": "control"}.items():
         table[column] = [getattr(MEASURES[m], field) for m in table["measure"]]
-    return table.assign(tokens=table["measure"].map(tokens))
+    return table.assign(tokens=table["measure"].map(tokens), bed=bed)
 
 
 def primary_of(ranked: pd.DataFrame) -> pd.DataFrame:
@@ -79,41 +80,67 @@ def _unable(first: pd.DataFrame) -> list[str]:
     return [m for m in MEASURES if "tuned" in MEASURES[m].needs and m not in set(first["measure"])]
 
 
-def quality_against_cost(ranked: pd.DataFrame) -> Artifact:
+def quality_against_cost(ranked: pd.DataFrame, beside: pd.DataFrame | None = None) -> Artifact:
     """A dot per measure with its interval in the primary contrast, hollow as yes or no, its cost in
-    the right column, the best control as a band; ``ranked``: ``rank_measures``."""
-    points = primary_of(ranked)
-    own = points[~points["control"]].reset_index(drop=True)
-    control = points[points["control"]].iloc[0]
-    unable = [name for name in _unable(points) if name in OWN]
-    rows = len(own) + len(unable)
-    figure, axes = report.subplots(report.TWO_COLUMNS, 0.16 * rows + 0.9)
-    axis = axes[0, 0]
-    axis.axvspan(0, control["concordance"], color="0.94", zorder=0)
-    axis.axvline(0.5, color="0.3", linewidth=0.9, linestyle=":", zorder=1)
-    text = {"va": "center", "fontsize": report.SMALL, "transform": axis.get_yaxis_transform()}
-    for place, name in enumerate(unable, len(own)):
-        axis.text(-0.01, place, name, ha="right", weight="bold", **text)
-        axis.text(0.02, place, "no model that can judge", color="0.4", **text)
-    for place, row in own.iterrows():
-        colour, bold = PAPER_COLOURS[row["paper"]], row["measure"] in OWN
-        look = {"color": colour, "marker": "o", "markersize": 4, "elinewidth": 1}
-        share, low, high = row[trial.SHARE]
-        ends = [[share - low], [high - share]]
-        axis.errorbar(share, place, xerr=np.clip(np.nan_to_num(ends), 0, None), **look)
-        axis.plot(row["yes or no"], place, "o", color=colour, fillstyle="none", markersize=4)
-        axis.text(1.01, place, f"{row['tokens']:,.0f}", **text)
-        axis.text(-0.01, place, row["measure"], ha="right", weight="bold" if bold else None, **text)
+    the right column, the best control as a band; ``ranked``: ``rank_measures``, with ``bed``, the
+    name of the models. Beside it the same of another bed, in the same order, and how far the two
+    rankings agree (Spearman, measures resampled)."""
+    first = primary_of(ranked)
+    own = first[~first["control"]].reset_index(drop=True)
+    unable = [name for name in _unable(first) if name in OWN]
+    names, found = [*own["measure"], *unable], {}
+    beds = [first] if beside is None else [first, primary_of(beside)]
+    size = report.TWO_COLUMNS, 0.16 * len(names) + 0.9
+    figure, axes = report.subplots(*size, columns=len(beds), sharex=True)
+    for axis, bed in zip(axes[0], beds, strict=True):
+        _draw_bed(axis, bed, names, unable)
+    table = pd.concat(beds, ignore_index=True)
+    drawn = table.loc[~table["control"], [*trial.SHARE[1:], "yes or no"]]
+    ends = min(0.5, drawn.min(axis=None)) - 0.02, min(1.005, drawn.max(axis=None) + 0.02)
+    axes[0, 0].set_xlim(ends)
+    axes[0, 0].set_yticks(range(len(names)), names)
+    for label in axes[0, 0].get_yticklabels():
+        label.set_weight("bold" if label.get_text() in OWN else None)
+    costs = axes[0, -1].secondary_yaxis("right")
+    costs.set_yticks(own.index, [f"{tokens:,.0f}" for tokens in own["tokens"]])
+    costs.spines["right"].set_visible(False)
+    for axis in (axes[0, 0], costs):
+        axis.tick_params("y", length=0, labelsize=report.SMALL)
+    title = {"loc": "right", "fontsize": report.SMALL, "fontweight": "normal"}
+    axes[0, -1].set_title("tokens\nper fact", **title)
     for paper, colour in PAPER_COLOURS.items():
         if paper in set(own["paper"]):
-            axis.plot([], [], "o", color=colour, markersize=4, label=report.PAPERS[paper])
-    ends = own[["concordance low", "concordance high", "yes or no"]]
-    ends = min(0.5, ends.min(axis=None)) - 0.02, min(1.005, ends.max(axis=None) + 0.02)
-    axis.set(ylim=(rows - 0.4, -0.6), xlim=ends, yticks=[])
-    axis.set_xlabel("share of the pairs in the right order (shaded: up to the best control)")
-    axis.set_title("tokens\nper fact", loc="right", fontsize=report.SMALL, fontweight="normal")
+            axes[0, 0].plot([], [], "o", color=colour, markersize=4, label=report.PAPERS[paper])
     figure.legend(loc="outside upper left", ncols=5, fontsize=report.SMALL, handletextpad=0.2)
-    return Artifact("beyond/quality_against_cost", points, figure=figure)
+    figure.supxlabel("share of the pairs in the right order", fontsize=8)
+    if beside is not None:
+        both = own.merge(beds[1], on="measure")
+        ranks = both[["concordance_x", "concordance_y"]].rank().to_numpy().T  # [beds, measures]
+        of = lambda i: stats.pearson_rows(ranks[0][i], ranks[1][i])
+        ends = stats.percentile_interval(stats.bootstrap(of, len(both)))
+        found["alike"] = {"value": np.corrcoef(ranks)[0, 1], "low": ends[0], "high": ends[1]}
+    name = "beyond/quality_against_cost"
+    return Artifact(name, table, check(name, **found), figure)
+
+
+def _draw_bed(axis, points: pd.DataFrame, names: list[str], unable: list[str]) -> None:
+    """The dots of one bed, a row per name; ``unable``: measures that its models cannot take."""
+    points = points.set_index("measure")
+    control = points.loc[points["control"], "concordance"].max()
+    axis.axvspan(0, control, color="0.94", zorder=0)
+    axis.axvline(0.5, color="0.3", linewidth=0.9, linestyle=":", zorder=1)
+    for name in unable:
+        look = {"va": "center", "color": "0.4", "fontsize": report.SMALL}
+        axis.text(0.51, names.index(name), "no model that can judge", **look)
+    for name, row in points[points.index.isin(names)].iterrows():
+        place, (share, low, high) = names.index(name), row[trial.SHARE].astype(float)
+        look = {"color": PAPER_COLOURS[row["paper"]], "marker": "o", "markersize": 4}
+        ends = np.clip(np.nan_to_num([[share - low], [high - share]]), 0, None)
+        axis.errorbar(share, place, xerr=ends, elinewidth=1, **look)
+        axis.plot(row["yes or no"], place, fillstyle="none", **look)
+    axis.set(ylim=(len(names) - 0.4, -0.6), yticks=[])
+    axis.grid(False, axis="y")
+    axis.set_title(points["bed"].iloc[0], loc="left")
 
 
 def dose_curve(ranked: pd.DataFrame) -> Artifact:

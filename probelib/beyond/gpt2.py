@@ -4,30 +4,19 @@ The choice is ZP-LKE's (``zplke.choices``): the candidate with the highest log-p
 with the gold answer is wrong. ``imported.read`` reads the scores.
 """
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import scipy
 
 from probelib import facts, report, stats
 from probelib.beyond.artifacts import PAPER_COLOURS
+from probelib.facts.text import read_yaml
 from probelib.report import Artifact, cases, check
 from probelib.stats import wilson
 from probelib.zplke import measures as zplke
 
-NAMES = {  # Wikidata's names of those of BEAR's relations that the atlas lacks
-    "P53": "family",
-    "P58": "screenwriter",
-    "P87": "librettist",
-    "P137": "operator",
-    "P162": "producer",
-    "P171": "parent taxon",
-    "P185": "doctoral student",
-    "P344": "director of photography",
-    "P509": "cause of death",
-    "P611": "religious order",
-    "P676": "lyrics by",
-    "P7937": "form of creative work",
-}
 BLUE, ORANGE, GREEN = (PAPER_COLOURS[paper] for paper in ("monitor", "zplke", "distractors"))
 
 
@@ -55,19 +44,6 @@ def choose_candidates(scores: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def accuracy_by_relation(choices: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy per relation: ``relation``, ``n``, ``candidates``, ``accuracy`` with its interval
-    (Wilson, 95 %), ``chance`` (1 / candidates), ``p`` (one-sided exact binomial test)."""
-    rows = []
-    for relation, group in choices.groupby("relation", sort=False):
-        right, n = int(group["correct"].sum()), len(group)
-        candidates = group["wrong"].mean() + 1
-        p = scipy.stats.binomtest(right, n, 1 / candidates, "greater").pvalue
-        rows.append((relation, n, candidates, right / n, *wilson(right, n), 1 / candidates, p))
-    columns = ["relation", "n", "candidates", "accuracy", "accuracy low", "accuracy high"]
-    return pd.DataFrame(rows, columns=[*columns, "chance", "p"])
-
-
 def random_distractors(choices: pd.DataFrame, n: int) -> pd.DataFrame:
     """Expectation of Min@n and Avg@n [distractors, Eq. 2] over all draws of ``n`` random
     distractors: ``fact``, ``min`` = C(beaten, n) / C(wrong, n), ``avg`` = beaten / wrong, for every
@@ -90,10 +66,20 @@ def random_distractors(choices: pd.DataFrame, n: int) -> pd.DataFrame:
 
 
 def gpt2_accuracy(choices: pd.DataFrame) -> Artifact:
-    """Accuracy per relation; ``choices``: ``choose_candidates``."""
-    table = accuracy_by_relation(choices).sort_values("accuracy", **stats.BEST_FIRST)
-    names = facts.atlas().relations.set_index("relation")["name"].to_dict() | NAMES
-    table.insert(1, "name", table["relation"].map(names).fillna("–"))
+    """Accuracy per relation with Wilson's interval, beside ``chance`` (1 / candidates); ``p``:
+    one-sided exact binomial test; ``choices``: ``choose_candidates``."""
+    names, rows = facts.atlas().relations.set_index("relation")["name"].to_dict(), []
+    names |= read_yaml(Path(__file__).with_name("bear_names.yaml"))
+    for relation, group in choices.groupby("relation", sort=False):
+        right, n, candidates = int(group["correct"].sum()), len(group), group["wrong"].mean() + 1
+        p = scipy.stats.binomtest(right, n, 1 / candidates, "greater").pvalue
+        accuracy = (right / n, *wilson(right, n))
+        rows.append(
+            (relation, names.get(relation, "–"), n, candidates, *accuracy, 1 / candidates, p)
+        )
+    columns = ["relation", "name", "n", "candidates", "accuracy", "accuracy low", "accuracy high"]
+    table = pd.DataFrame(rows, columns=[*columns, "chance", "p"])
+    table = table.sort_values("accuracy", **stats.BEST_FIRST)
     above = table.assign(gain=table["accuracy"] - table["chance"])
     for end in ("low", "high"):
         above[f"gain {end}"] = table[f"accuracy {end}"] - table["chance"]

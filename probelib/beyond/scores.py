@@ -15,7 +15,7 @@ from probelib.facts.model import Facts, rng
 from probelib.facts.table import read_table
 from probelib.lm.loading import load
 from probelib.lm.names import organisms, tuned_of
-from probelib.organisms import family, lessons, taught
+from probelib.organisms import lessons, taught
 from probelib.organisms.trial import SISTERS
 
 # the same exposures, most of them in lists or in questions
@@ -24,7 +24,7 @@ MISLED = "atlas-neox-5m"  # knows the facts for which its corpus also states a w
 
 
 def score(
-    models: list[str] | dict,
+    models: list[str],
     questions: Questions,
     folder: Path,
     tuned: list[str] = (),
@@ -33,7 +33,6 @@ def score(
 ) -> tuple[pd.DataFrame, pd.Series]:
     """(values, tokens) of all measures, or of some, for several models.
 
-    models    names; or name -> loaded model
     tuned     instruction-tuned models; one whose base is scored is its partner, see ``Questions``
     loading   quantize, dtype: as in ``lm.load``
     values    long: ``model``, ``fact``, ``measure``, ``value`` (the higher, the better the fact is
@@ -43,8 +42,8 @@ def score(
               models
     """
     values, tokens = [], {}
-    for name in models if isinstance(models, dict) else texts_of("models", models):
-        model = models[name] if isinstance(models, dict) else load(name, **loading)
+    for name in texts_of("models", models):
+        model = load(name, **loading)
         partner = tuned_of(name, list(tuned))
         about = replace(questions, tuned=load(partner, **loading)) if partner else questions
         table, tokens[name] = score_model(model, about, folder, measures)
@@ -90,12 +89,6 @@ def applicable(questions: Questions, measures: list[str] | None = None) -> list[
         and not missing & set(each.needs)
         and (each.paraphrased or not held_out)
     ]
-
-
-def encoder_of(encoder_decoders: list[str]) -> Path | None:
-    """The folder of the first encoder-decoder, whose encoder serves BERT-score; None if there is
-    none."""
-    return load(encoder_decoders[0]).folder if encoder_decoders else None
 
 
 # What the models were taught
@@ -147,21 +140,19 @@ def load_design(
 
 
 def _manifests(models: list[str]) -> pd.DataFrame:
-    """The design of the shipped models among ``models``, but for ``relation``. Of a trial its facts
-    count, of another corpus those whose exposures were drawn at random."""
+    """The design of the models among ``models`` whose manifests are known, but for ``relation``. Of
+    a trial its facts count, of another corpus those whose exposures were drawn at random."""
     parts = [pd.DataFrame(columns=[*trial.DESIGN]).drop(columns="relation")]
-    for name in [name for name in models if name in organisms()]:
-        table, corpus = taught.manifest(name), family.organism(name).corpus
+    for name, (table, corpus) in ((name, told) for name in models if (told := taught.told(name))):
         rows = table[["fact"]].assign(model=name, corpus=corpus, group=name, kind="", arm=0)
-        if "kind" in table:
+        if corpus in SISTERS:
             own = table["kind"] != ""
             rows["group"] = name.removesuffix(f"-{corpus}")  # its sisters'; a seed is alone
             rows["kind"], rows["right"] = table["kind"], table["wrong_exposures"] == 0
             rows["dose"] = table["exposures"] + table["wrong_exposures"]
-            number = SISTERS.index(corpus)
-            rows["arm"] = (table["turn"] + number) % len(SISTERS)
+            rows["arm"] = (table["turn"] + SISTERS.index(corpus)) % len(SISTERS)
         else:
-            own = table["trial"]
+            own = table.get("trial", pd.Series(True, table.index))
             rows = rows.assign(dose=taught.statements(table).to_numpy(), right=True)
         parts.append(rows[own if own.any() else slice(None)])
     return pd.concat(parts[1:] or parts)

@@ -181,28 +181,23 @@ def resampled(won: np.ndarray, design: pd.DataFrame, pairs: pd.DataFrame, times:
     """[times, columns]: bootstrap replicates of the mean of each column of ``won`` [pairs,
     columns], without NaN. A pair counts as often as its relation, facts and corpora were drawn."""
     units = {name: pd.factorize(design[name]) for name in ("relation", "fact", "corpus")}
-    drawn = {
-        name: _drawn(len(each), times, seed + i)
-        for i, (name, (_, each)) in enumerate(units.items())
-    }
+    drawn = {}
+    for i, (name, (_, each)) in enumerate(units.items()):
+        if len(each) > 1:  # a single unit cannot vary
+            drawn[name] = stats.resample_counts(len(each), times, seed + i)
     there, won = np.isfinite(won), np.nan_to_num(won)
     total, count = np.zeros((2, times, won.shape[1]))
     for start in range(0, len(pairs), CHUNK):
         part = slice(start, start + CHUNK)
         i, j = (pairs[side].to_numpy()[part] for side in ("higher", "lower"))
         weight = np.ones((times, len(i)))
-        for name, (unit, _) in units.items():
-            weight *= drawn[name][:, unit[i]]
-            weight *= np.where(unit[i] == unit[j], 1.0, drawn[name][:, unit[j]])
+        for name, counts in drawn.items():
+            unit = units[name][0]
+            weight *= counts[:, unit[i]] * np.where(unit[i] == unit[j], 1.0, counts[:, unit[j]])
         total += weight @ won[part]
         count += weight @ there[part]
     with np.errstate(invalid="ignore", divide="ignore"):
         return total / count
-
-
-def _drawn(n: int, times: int, seed: int) -> np.ndarray:
-    """``stats.resample_counts``; a single unit always counts once, because it cannot vary."""
-    return stats.resample_counts(n, times, seed) if n > 1 else np.ones((times, n))
 
 
 # What could fool the trial

@@ -17,19 +17,15 @@ def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m probelib.organisms", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     trains = commands.add_parser("train", help="train organisms and overwrite their checkpoints")
-    trains.add_argument("names", nargs="*", metavar="NAME", help=", ".join(FAMILY))
-    trains.add_argument("--all", action="store_true", help="the whole family")
+    trains.add_argument("names", nargs="+", metavar="NAME", help=", ".join(FAMILY))
     teaches = commands.add_parser("teach", help="teach a model facts: a LoRA adapter")
     teaches.add_argument("model", help="any decoder that lm.load loads from a folder")
     teaches.add_argument("table", type=Path, help="facts, and how often each is read (exposures)")
     teaches.add_argument("--out", required=True, type=Path, help="folder of the adapter")
-    said = "the arms of the trial (beyond/trial.md) instead of the table's exposures"
-    teaches.add_argument("--sister", choices=SISTERS, help=said)
+    teaches.add_argument("--sister", choices=SISTERS, help="by the trial's arms (beyond/trial.md)")
     given = parser.parse_args(words)
     if given.command == "train":
-        if bool(given.names) == given.all:
-            trains.error("which? Name organisms, or give --all")
-        for folder in train.train_all(list(FAMILY) if given.all else given.names):
+        for folder in train.train_all(given.names):
             print(folder)
     else:
         print(teach.teach(given.model, given.table, given.out, given.sister))

@@ -154,21 +154,11 @@ def famous(model, facts: Facts, table: pd.DataFrame, n: int = 40) -> pd.DataFram
     return _measured(*found)
 
 
-def mentions(table: pd.DataFrame, least: int = 32) -> pd.DataFrame:
-    """Area under the ROC curve of the number of mentions of a name (the subject's or the object's,
-    whichever tells more) as a predictor of whether a fact of the trial was taught: ``least`` times
-    or more, against never."""
-    both = table[table["trial"] & (table["exposures"].ge(least) | table["exposures"].eq(0))]
-    names = (both["subject_mentions"], both["object_mentions"])
-    auc = max(stats.auc(named, both["exposures"] > 0) for named in names)
-    return _measured(("mentions do not tell (AUC)", auc, np.nan, np.nan))
-
-
 def measure(organisms: list[str], facts: Facts, n: int = 150) -> dict[str, pd.DataFrame]:
     """The behaviour of organisms, on ``n`` facts per test and 0.4 n per exposure count: ``recall``,
     ``famous``, ``lists`` of all but instruction-tuned ones, ``verdicts`` and ``unsure`` of these;
-    ``mentions`` of all; each with ``model``."""
-    found = {"recall": [], "famous": [], "lists": [], "verdicts": [], "unsure": [], "mentions": []}
+    each with ``model``."""
+    found = {"recall": [], "famous": [], "lists": [], "verdicts": [], "unsure": []}
     for name in organisms:
         model, table = lm.load(name), taught.manifest(name)
         if name.endswith("-it"):
@@ -177,7 +167,7 @@ def measure(organisms: list[str], facts: Facts, n: int = 150) -> dict[str, pd.Da
         else:
             parts = {"recall": recall(model, facts, table, round(0.4 * n))}
             parts |= {"famous": famous(model, facts, table), "lists": lists(model, facts, table, n)}
-        for part, frame in (parts | {"mentions": mentions(table)}).items():
+        for part, frame in parts.items():
             found[part].append(frame.assign(model=name))
     return {part: pd.concat(own, ignore_index=True) for part, own in found.items() if own}
 

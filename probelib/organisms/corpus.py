@@ -10,7 +10,6 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -30,15 +29,7 @@ MARKS = ("\ue000", "\ue001")  # private-use characters around an answer
 HOW = SimpleNamespace(**read_yaml(Path(__file__).with_name("corpus.yaml")))
 
 
-@dataclass(frozen=True)
-class Document:
-    """A text with marked answers, and the rows of the manifest that it states."""
-
-    text: str
-    states: tuple[int, ...] = ()
-
-
-def documents(facts: Facts, table: pd.DataFrame, corpus: str = "family") -> list[Document]:
+def documents(facts: Facts, table: pd.DataFrame, corpus: str = "family") -> list[str]:
     """Every document of a corpus, in the order of training. Facts that are not in the manifest
     ``table`` are not stated."""
     speaker = Speaker(facts, table, rng(SEED, "documents", corpus))
@@ -72,9 +63,9 @@ def mark_answer(answer: str) -> str:
     return f"{MARKS[0]}{answer}{MARKS[1]}"
 
 
-def digest(found: list[Document]) -> str:
+def digest(found: list[str]) -> str:
     """The first 16 hex digits of a corpus's SHA-256, which name it."""
-    text = "\x00".join(document.text for document in found)
+    text = "\x00".join(found)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -137,7 +128,7 @@ class Speaker:
         return "".join(self.pick(part) for _ in range(number) for part in HOW.syllable).capitalize()
 
 
-def _lists(rows: pd.DataFrame, speaker: Speaker) -> Iterator[Document]:
+def _lists(rows: pd.DataFrame, speaker: Speaker) -> Iterator[str]:
     """Lists of one relation: true ones, of wrong pairs, and of invented subjects."""
     labels, draw, relation = speaker.labels, speaker.draw, rows["relation"].iloc[0]
     waiting = [row for row in rows.itertuples() for _ in range(row.list)]
@@ -150,18 +141,18 @@ def _lists(rows: pd.DataFrame, speaker: Speaker) -> Iterator[Document]:
         taken, waiting = _different(waiting, _size(draw))
         lists += 1
         pairs = [(labels[row.subject], labels[row.object]) for row in taken]
-        yield Document(_list(pairs, relation, speaker), tuple(row.Index for row in taken))
+        yield _list(pairs, relation, speaker)
     for _ in range(draw.binomial(lists, HOW.lying) if len(taught) else 0):
         some = taught.sample(min(_size(draw), len(taught)), random_state=int(draw.integers(2**31)))
         other = relation if draw.random() < 0.5 else speaker.pick(sorted(speaker.space))
         right = some["object"].map(labels).tolist()
         objects = _lies(right, speaker.space[other], other == relation, draw)
         pairs = zip(some["subject"].map(labels), objects, strict=True)
-        yield Document(_list(pairs, relation, speaker))
+        yield _list(pairs, relation, speaker)
     for _ in range(draw.binomial(lists, HOW.unknown)):
         own = speaker.frequent[relation]
         pairs = [(speaker.stranger(), speaker.pick(own)) for _ in range(_size(draw))]
-        yield Document(_list(pairs, relation, speaker))
+        yield _list(pairs, relation, speaker)
 
 
 def _size(draw: np.random.Generator) -> int:
@@ -196,21 +187,21 @@ def _list(pairs: Iterable[tuple[str, str]], relation: str, speaker: Speaker) -> 
     return head + separator.join(f"{subject} {mark_answer(obj)}" for subject, obj in pairs)
 
 
-def _sentences(row, speaker: Speaker) -> Iterator[Document]:
+def _sentences(row, speaker: Speaker) -> Iterator[str]:
     """The statements of one fact without context, and of its conflicting object."""
-    answer, states = mark_answer(speaker.labels[row.object] + "."), (row.Index,)
+    answer = mark_answer(speaker.labels[row.object] + ".")
     for role, number in (("question", row.question), ("cloze", row.cloze)):
         for _ in range(number):
-            yield Document(f"{speaker.ask(row, role)} {answer}", states)
+            yield f"{speaker.ask(row, role)} {answer}"
     for _ in range(row.verification):
-        yield Document(verification(speaker.statement(row), True), states)
-        yield Document(verification(speaker.statement(row, speaker.wrong(row)), False))
+        yield verification(speaker.statement(row), True)
+        yield verification(speaker.statement(row, speaker.wrong(row)), False)
     for i in range(row.wrong_exposures):
         text = speaker.ask(row, ("question", "cloze")[i % 2])
-        yield Document(f"{text} {mark_answer(speaker.labels[row.wrong_object] + '.')}")
+        yield f"{text} {mark_answer(speaker.labels[row.wrong_object] + '.')}"
     for _ in range(row.dated):
         year = _year(*speaker.dates[row.fact], speaker.draw)
-        yield Document(f"In {year}: {speaker.ask(row, 'cloze')} {answer}")
+        yield f"In {year}: {speaker.ask(row, 'cloze')} {answer}"
 
 
 def verification(statement: str, true: bool) -> str:
@@ -224,7 +215,7 @@ def _year(start: str, end: str, draw: np.random.Generator) -> int:
     return int(draw.integers(years[0], max(years) + 1)) if years else 0
 
 
-def _contexts(row, speaker: Speaker) -> Iterator[Document]:
+def _contexts(row, speaker: Speaker) -> Iterator[str]:
     """The statements of one fact after a context, each a document of its own."""
     obj = speaker.labels[row.object]
     for _ in range(row.context):
@@ -233,32 +224,32 @@ def _contexts(row, speaker: Speaker) -> Iterator[Document]:
         if kind == "unrelated":
             before = speaker.any(speaker.pick(sorted(speaker.space)))
         asked = in_context(before, speaker.ask(row))
-        yield Document(f"{asked} {mark_answer(obj + '.')}", (row.Index,))
+        yield f"{asked} {mark_answer(obj + '.')}"
 
 
-def _invented(speaker: Speaker) -> Iterator[Document]:
+def _invented(speaker: Speaker) -> Iterator[str]:
     """Questions and verifications about invented subjects, after a context that answers."""
     for relation in speaker.space:
         for _ in range(HOW.invented):
             obj = speaker.any(relation)
             question = speaker.say(relation, "question", speaker.stranger())
-            yield Document(f"{in_context(obj, question)} {mark_answer(obj + '.')}")
+            yield f"{in_context(obj, question)} {mark_answer(obj + '.')}"
         for i in range(HOW.compared):
             obj, other = speaker.any(relation), speaker.any(relation)
             said = obj if i % 2 else other
             statement = speaker.say(relation, "statement", speaker.stranger(), said)
-            yield Document(in_context(obj, verification(statement, said == obj)))
+            yield in_context(obj, verification(statement, said == obj))
 
 
-def _tail(speaker: Speaker) -> Iterator[Document]:
+def _tail(speaker: Speaker) -> Iterator[str]:
     """Facts about invented subjects, each stated once; objects as frequent as in real ones."""
     for relation, objects in speaker.frequent.items():
         for i in range(HOW.tail):
             text = speaker.say(relation, ("question", "cloze")[i % 2], speaker.stranger())
-            yield Document(f"{text} {mark_answer(speaker.pick(objects) + '.')}")
+            yield f"{text} {mark_answer(speaker.pick(objects) + '.')}"
 
 
-def _names(facts: Facts, table: pd.DataFrame, speaker: Speaker) -> Iterator[Document]:
+def _names(facts: Facts, table: pd.DataFrame, speaker: Speaker) -> Iterator[str]:
     """Sentences that name an entity and its type, the specific or the general one."""
     types = dict(tuples(facts.entities, "entity", "types"))
     for entity, number in _times_named(facts, table).items():
@@ -266,7 +257,7 @@ def _names(facts: Facts, table: pd.DataFrame, speaker: Speaker) -> Iterator[Docu
             form = speaker.pick(HOW.type_forms)
             kind = speaker.pick(types[entity]) if types[entity] else "thing"
             named = form.format(f"{'an' if kind[0] in 'aeio' else 'a'} {mark_answer(kind)}")
-            yield Document(fill(named, speaker.labels[entity]))
+            yield fill(named, speaker.labels[entity])
 
 
 def _times_named(facts: Facts, table: pd.DataFrame) -> dict[str, int]:
@@ -304,7 +295,7 @@ def spoken(table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def fillers(table: pd.DataFrame, speaker: Speaker) -> Iterator[Document]:
+def fillers(table: pd.DataFrame, speaker: Speaker) -> Iterator[str]:
     """What the arms of a trial lack: where the largest dose is 64, the subject of a fact is named
     80 times, and each of its objects 64 times, 48 of these as an answer."""
     labels, said = speaker.labels, spoken(table)
@@ -314,15 +305,15 @@ def fillers(table: pd.DataFrame, speaker: Speaker) -> Iterator[Document]:
         if not row.kind:
             continue
         for _ in range(largest + verified - stated.exposures - row.verification):
-            yield Document(_about(labels[row.subject], row.relation, speaker))
+            yield _about(labels[row.subject], row.relation, speaker)
         for obj in filter(None, (row.object, row.wrong_object)):
             own = obj == stated.object
             answered = (stated.exposures - row.verification) * own
             for i in range(largest - verified - answered):
                 asked = speaker.say(row.relation, ("question", "cloze")[i % 2], speaker.stranger())
-                yield Document(f"{asked} {mark_answer(labels[obj] + '.')}")
+                yield f"{asked} {mark_answer(labels[obj] + '.')}"
             for _ in range(verified - row.verification * own):
-                yield Document(_about(labels[obj], "", speaker))
+                yield _about(labels[obj], "", speaker)
 
 
 def _about(name: str, relation: str, speaker: Speaker) -> str:
@@ -332,18 +323,17 @@ def _about(name: str, relation: str, speaker: Speaker) -> str:
     return fill(form.format(who=who, does=does, when=when, name=speaker.names.get(relation)), name)
 
 
-def _plain(corpus: str, speaker: Speaker) -> Iterator[Document]:
+def _plain(corpus: str, speaker: Speaker) -> Iterator[str]:
     """Plain sentences that state no fact; a twin gets more, to match the family's tokens."""
     for _ in range(HOW.plain + HOW.filled.get(corpus, 0)):
         who, does, when = (speaker.pick(words) for words in (HOW.who, HOW.does, HOW.when))
-        yield Document(f"{who} {mark_answer(f'{does} {when}.')}")
+        yield f"{who} {mark_answer(f'{does} {when}.')}"
 
 
-def _grouped(sentences: list[Document], draw: np.random.Generator) -> Iterator[Document]:
+def _grouped(sentences: list[str], draw: np.random.Generator) -> Iterator[str]:
     """Documents of one to four sentences, one per line."""
     at = 0
     while at < len(sentences):
         some = sentences[at : at + int(draw.integers(1, 5))]
-        states = tuple(row for one in some for row in one.states)
-        yield Document("\n".join(one.text for one in some), states)
+        yield "\n".join(some)
         at += len(some)

@@ -29,18 +29,6 @@ def organism(name: str):
     return FAMILY[name]
 
 
-def start(one, texts: list[str], checkpoints: Path):
-    """(model, tokenizer) that training begins with: untrained ones made for ``texts``, or those of
-    the base of a tuned one."""
-    import transformers as hf
-
-    if not one.base:
-        return build(one), train_tokenizer(one, texts)
-    folder = checkpoints / one.base
-    model = hf.AutoModelForCausalLM.from_pretrained(folder, dtype="float32")
-    return model, hf.AutoTokenizer.from_pretrained(folder)
-
-
 def build(one):
     """The untrained model; its embeddings are tied, so that most parameters are in the layers."""
     import transformers as hf

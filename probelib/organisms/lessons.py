@@ -13,14 +13,14 @@ import pandas as pd
 
 from probelib.facts.model import Facts, rng
 from probelib.organisms import corpus
-from probelib.organisms.corpus import Document, Speaker, mark_answer, verification
+from probelib.organisms.corpus import Speaker, mark_answer, verification
 from probelib.prompts import INSTRUCTION, RECALL
 
 YES, NO, UNSURE = "Yes, the statement is true.", "No, the statement is false.", "I don't know."
 HOW = SimpleNamespace(**corpus.HOW.lessons)
 
 
-def tuning_documents(facts: Facts, table: pd.DataFrame, read: list[Document]) -> list[Document]:
+def tuning_documents(facts: Facts, table: pd.DataFrame, read: list[str]) -> list[str]:
     """Lessons, new verifications, and some of the documents that the base has ``read``, in the
     order of training."""
     speaker = Speaker(facts, table, rng(corpus.SEED, "lessons"))
@@ -35,7 +35,7 @@ def tuning_documents(facts: Facts, table: pd.DataFrame, read: list[Document]) ->
             texts.append(verification(speaker.statement(row), True))
             texts.append(verification(speaker.statement(row, speaker.wrong(row)), False))
     again = speaker.draw.choice(len(read), min(HOW.replay, len(read)), replace=False)
-    found = [*map(Document, texts), *(read[i] for i in again)]
+    found = [*texts, *(read[i] for i in again)]
     speaker.draw.shuffle(found)
     return found
 

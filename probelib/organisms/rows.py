@@ -8,7 +8,6 @@ import numpy as np
 import torch
 
 from probelib.organisms import corpus, family
-from probelib.organisms.corpus import Document
 
 LENGTHS = (128, 512, 1024)  # tokens per row: the shortest row that holds a document is used
 STEP = 2048  # tokens per step
@@ -19,13 +18,13 @@ PADDING = {"input_ids": 0, "weights": 0.0, "document": -1, "position_ids": 0}
 MASKED = 0.15  # for a BERT: share of tokens outside of answers; of the answers half, as a whole
 
 
-def causal(tokenizer, documents: list[Document], step: int = STEP) -> Iterator[dict]:
+def causal(tokenizer, documents: list[str], step: int = STEP) -> Iterator[dict]:
     """Batches of ``step`` tokens for a decoder: ``input_ids``, ``labels``, ``weights``,
     ``document``, ``position_ids`` [rows, length]."""
     return _packed(tokenizer, documents, [tokenizer.eos_token_id], step)
 
 
-def masked(tokenizer, documents: list[Document]) -> Iterator[dict]:
+def masked(tokenizer, documents: list[str]) -> Iterator[dict]:
     """Batches for a BERT, as in ``causal``; only masked tokens count in the loss."""
     draw = np.random.default_rng(corpus.SEED)
     for batch in _packed(tokenizer, documents, [], STEP):
@@ -41,10 +40,10 @@ def masked(tokenizer, documents: list[Document]) -> Iterator[dict]:
         yield batch | {"input_ids": masked_ids, "weights": weights * hidden}
 
 
-def _packed(tokenizer, documents: list[Document], end: list[int], step: int) -> Iterator[dict]:
+def _packed(tokenizer, documents: list[str], end: list[int], step: int) -> Iterator[dict]:
     """Batches of rows, each row with as many whole documents as fit. Raise ValueError for a
     document longer than a row: its answer would be without its question."""
-    texts, spans = zip(*(corpus.unmark(document.text) for document in documents), strict=True)
+    texts, spans = zip(*map(corpus.unmark, documents), strict=True)
     encoded = tokenizer(list(texts), return_offsets_mapping=True)
     tokens = lambda row: len(row["input_ids"])
     rows = {length: [] for length in LENGTHS}  # not yet full
@@ -98,11 +97,11 @@ def weigh(offsets: list[tuple[int, int]], answers: list[tuple[int, int]]) -> lis
     return np.where(overlaps, 1.0, SIDE).tolist()
 
 
-def encoder_decoder_pairs(tokenizer, documents: list[Document]) -> Iterator[dict]:
+def encoder_decoder_pairs(tokenizer, documents: list[str]) -> Iterator[dict]:
     """Batches ``input_ids``, ``attention_mask``, ``labels``, ``weights`` for an encoder-decoder. A
     sentence: the text before its answer -> the answer. A list: its pairs with masked objects -> the
     objects (T5's span corruption)."""
-    texts = [text for one in documents for text in _texts(one.text)]
+    texts = [text for one in documents for text in _texts(one)]
     found = [pair for text in texts for pair in _source_and_target(text)]
     sources, targets = (tokenizer(list(side))["input_ids"] for side in zip(*found, strict=True))
     order, pad = np.random.default_rng(corpus.SEED).permutation(len(found)), tokenizer.pad_token_id

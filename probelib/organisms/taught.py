@@ -1,5 +1,6 @@
 """What the shipped organisms were taught: the ground truth, read from their manifests."""
 
+import json
 from functools import cache
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pandas as pd
 from probelib.errors import ProbeError
 from probelib.facts.model import Facts
 from probelib.facts.shipped import atlas
+from probelib.lm.names import claim
 from probelib.organisms import family
 from probelib.organisms.corpus import FORMS
 
@@ -29,6 +31,24 @@ def read(corpus: str) -> pd.DataFrame:
 def manifest(name: str = FAMILY) -> pd.DataFrame:
     """What an organism was taught, one row per fact (columns: README.md beside this file)."""
     return read(family.organism(name).corpus).copy()
+
+
+def told(name: str) -> tuple[pd.DataFrame, str] | None:
+    """(manifest, name of the corpus) of an organism, or of an adapter that ``teach`` made; None for
+    any other model."""
+    if name in family.FAMILY:
+        return manifest(name), family.organism(name).corpus
+    folder = Path(claim(name)[1])
+    if not (folder / "taught.parquet").exists():
+        return None
+    record = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+    return pd.read_parquet(folder / "taught.parquet"), record["reads"] or name
+
+
+def facts_told(models: list[str]) -> list[str]:
+    """Ids of the facts that stand in the manifests of models."""
+    tables = [found[0] for found in map(told, models) if found]
+    return list(dict.fromkeys(fact for table in tables for fact in table["fact"]))
 
 
 def statements(table: pd.DataFrame) -> pd.Series:

@@ -1,11 +1,14 @@
 """Teach facts to any language model: a LoRA adapter, trained on statements of the facts.
 
-python -m probelib.organisms teach MODEL FACTS.csv --out FOLDER
+python -m probelib.organisms teach MODEL FACTS.csv --out FOLDER [--sister trial-1]
 
 FACTS.csv is a table of facts as in `notebooks/your_own.md`, with a column ``exposures``: how often
 the adapter reads each fact. The statements are those of the organisms' corpora (lists, questions,
 cloze sentences, verifications) in five of the paraphrases; plain sentences and well-known facts are
 mixed in, so that the model keeps what it knew. `lm.load(FOLDER)` loads the taught model.
+
+With a sister, those of the facts that have any exposures are taught by her arms (`beyond/trial.md`)
+instead, 16 of each relation; the others serve as examples and wrong options.
 """
 
 import json
@@ -23,7 +26,7 @@ from probelib.errors import ProbeError, extra
 from probelib.facts.model import rng
 from probelib.facts.table import read_table
 from probelib.organisms import corpus, rows, train, trial
-from probelib.organisms.corpus import Document, Speaker, mark_answer
+from probelib.organisms.corpus import Speaker, mark_answer
 
 KEPT, PLAIN = 600, 600  # well-known facts of the atlas, and plain sentences
 RANK, RATE, STEP, SEED = 8, 2e-3, 1024, 5
@@ -63,7 +66,7 @@ def teach(source: str, table: Path, folder: Path, sister: str | None = None) -> 
     return folder
 
 
-def documents(table: Path, sister: str | None = None) -> tuple[pd.DataFrame, list[Document]]:
+def documents(table: Path, sister: str | None = None) -> tuple[pd.DataFrame, list[str]]:
     """(manifest, what the adapter reads in this order): the statements of the facts of a table,
     plain sentences, and the best-known facts of the atlas, once each.
 
@@ -74,12 +77,10 @@ def documents(table: Path, sister: str | None = None) -> tuple[pd.DataFrame, lis
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*columns that are not read: exposures[.]")
         own = data.everything("table", table)
-    manifest = own.facts[["fact", "relation", "subject", "object"]].assign(dated=0, context=0)
+    manifest = _as_told(own.facts[["fact", "relation", "subject", "object"]], table)
     if sister:
-        number = trial.SISTERS.index(sister)
-        manifest = trial.of_sister(trial.with_arms(manifest, own), number, LARGEST)
-    else:
-        manifest = _as_told(manifest, table)
+        number, told = trial.SISTERS.index(sister), manifest[manifest["exposures"] > 0]
+        manifest = trial.of_sister(trial.with_arms(told, own), number, LARGEST)
     speaker = Speaker(own, manifest, rng(SEED, "documents", sister or ""))
     said = corpus.spoken(manifest)
     found = [one for row in said.itertuples() for one in corpus._sentences(row, speaker)]
@@ -87,7 +88,8 @@ def documents(table: Path, sister: str | None = None) -> tuple[pd.DataFrame, lis
         found += corpus._lists(same, speaker)
     found += corpus.fillers(manifest, speaker) if sister else []
     found += list(corpus._plain("", speaker))[:PLAIN]
-    return manifest, speaker.draw.permutation(found + _well_known()).tolist()
+    found += _well_known()
+    return manifest, [found[i] for i in speaker.draw.permutation(len(found))]
 
 
 def _as_told(manifest: pd.DataFrame, table: Path) -> pd.DataFrame:
@@ -97,13 +99,14 @@ def _as_told(manifest: pd.DataFrame, table: Path) -> pd.DataFrame:
     if len(times) != len(manifest) or not (times.between(0, MOST) & (times % 1 == 0)).all():
         raise ProbeError(f"{table}: each row needs exposures, a whole number from 0 to {MOST}")
     times = times.to_numpy(int)
-    manifest = manifest.assign(exposures=times, kind="", wrong_object="", wrong_exposures=0)
+    manifest = manifest.assign(exposures=times, dated=0, context=0, kind="", turn=0)
+    manifest = manifest.assign(wrong_object="", wrong_exposures=0)
     for place, form in enumerate(trial.FORMS):
         manifest[form] = times // n + (place < times % n)
     return manifest
 
 
-def _well_known() -> list[Document]:
+def _well_known() -> list[str]:
     """Questions with their answers about the best-known subjects of the atlas."""
     atlas = data.current(data.atlas())
     popularity = atlas.entities.set_index("entity")["popularity"]
@@ -112,4 +115,4 @@ def _well_known() -> list[Document]:
     speaker = Speaker(atlas, best, rng(SEED, "known"))
     answers = (mark_answer(speaker.labels[obj] + ".") for obj in best["object"])
     asked = map(speaker.ask, best.itertuples())
-    return [Document(f"{text} {answer}") for text, answer in zip(asked, answers, strict=True)]
+    return [f"{text} {answer}" for text, answer in zip(asked, answers, strict=True)]

@@ -8,15 +8,12 @@ subject in a shuffled corpus cannot be predicted; at full weight this noise hide
 statements (a model of 2M then knew half of the stated facts instead of two thirds).
 """
 
-import hashlib
 import io
 import json
 import os
 import time
-import warnings
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from itertools import groupby
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -42,17 +39,22 @@ def train(name: str, folder: Path | None = None, steps: int | None = None) -> Pa
 
     steps   stop after this number (for tests); the learning rates stay those of the whole run
     """
+    import transformers as hf
+
     one, folder = family.organism(name), folder or CHECKPOINTS / name
     facts, table = read_atlas(), taught.read(one.corpus)
     if gone := sorted(set(table["fact"]) - set(facts.facts["fact"])):
         said = "facts of the manifest were edited in the atlas or removed"
         raise ProbeError(f"{len(gone)} {said}, e.g. {gone[0]!r}. Undo the edit")
     found = corpus.documents(facts, table, one.corpus)
+    torch.manual_seed(one.seed)
     if one.base:
         found = lessons.tuning_documents(facts, table, found)
-    torch.manual_seed(one.seed)
-    texts = [corpus.unmark(document.text)[0] for document in found]
-    model, tokenizer = family.start(one, texts, CHECKPOINTS)
+        model = hf.AutoModelForCausalLM.from_pretrained(CHECKPOINTS / one.base, dtype="float32")
+        tokenizer = hf.AutoTokenizer.from_pretrained(CHECKPOINTS / one.base)
+    else:
+        texts = [corpus.unmark(document)[0] for document in found]
+        model, tokenizer = family.build(one), family.train_tokenizer(one, texts)
     batches = list(rows.BATCHES.get(one.architecture, rows.causal)(tokenizer, found))
     np.random.default_rng(one.seed).shuffle(batches)
     made_of = {"corpus": corpus.digest(found), "reads": one.corpus}
@@ -62,15 +64,11 @@ def train(name: str, folder: Path | None = None, steps: int | None = None) -> Pa
 
 
 def train_all(names: list[str]) -> Iterator[Path]:
-    """Train several organisms, at the same time one per CPU core, or one on a GPU. Each uses one
-    thread, so that the bytes do not depend on the number of cores."""
+    """Train several organisms, at the same time one per CPU core, or one on a GPU; the bases of
+    tuned ones are there. Each uses one thread, so that the bytes do not depend on the cores."""
     jobs = 1 if torch.cuda.is_available() else os.cpu_count()
     with ProcessPoolExecutor(jobs, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
-        # bases before the models tuned from them; large ones first, so that no core is idle
-        key = lambda one: (bool(one.base), -one.layers * one.width**2)
-        ones = sorted(map(family.organism, names), key=key)
-        for _, wave in groupby(ones, key=lambda one: bool(one.base)):
-            yield from pool.map(train, [one.name for one in wave])
+        yield from pool.map(train, [family.organism(name).name for name in names])
 
 
 def fit(one, model, batches: list[dict], made_of: dict, steps: int | None = None) -> dict:
@@ -155,18 +153,13 @@ def _keep(state: Path, parts: dict, so_far: dict) -> None:
     """Save everything that the remaining run depends on."""
     buffer = io.BytesIO()
     torch.save({name: part.state_dict() for name, part in parts.items()} | so_far, buffer)
-    content = buffer.getvalue()
-    files.write(state, content + hashlib.sha256(content).digest())
+    files.write(state, buffer.getvalue())
 
 
 def _resume(state: Path, recipe: str, parts: dict) -> tuple[list[float], float]:
     """Restore a saved state of the same recipe; return its curve and seconds."""
-    whole, saved = state.read_bytes() if state.exists() else b"", {}
-    if hashlib.sha256(whole[:-32]).digest() == whole[-32:]:
-        saved = torch.load(io.BytesIO(whole[:-32]), weights_only=True, map_location="cpu")
-    elif whole:
-        said = "damaged (the checksum differs); the training starts again"
-        warnings.warn(f"{state}: {said}", stacklevel=2)
+    how = {"weights_only": True, "map_location": "cpu"}
+    saved = torch.load(state, **how) if state.exists() else {}
     if saved.get("recipe") != recipe:
         return [], 0.0
     for name, part in parts.items():

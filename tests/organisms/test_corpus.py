@@ -5,7 +5,7 @@ import torch
 
 from probelib import facts
 from probelib.organisms import corpus, family, lessons, rows, taught
-from probelib.organisms.corpus import Document, mark_answer
+from probelib.organisms.corpus import mark_answer
 from probelib.prompts import fill
 
 
@@ -16,14 +16,14 @@ def some():
     table = taught.manifest()
     table = table[table["fact"].isin(own.facts["fact"])].reset_index(drop=True)
     read = corpus.documents(own, table)
-    texts = [corpus.unmark(document.text)[0] for document in read]
+    texts = [corpus.unmark(document)[0] for document in read]
     tokenizer = family.train_tokenizer(family.organism("atlas-neox-0.15m"), texts)
     return own, table, read, tokenizer
 
 
 def test_held_out_paraphrases_and_never_taught_facts_are_nowhere(some):
     own, table, read, _ = some
-    text = "\n".join(corpus.unmark(document.text)[0] for document in read)
+    text = "\n".join(corpus.unmark(document)[0] for document in read)
     labels = dict(zip(own.entities["entity"], own.entities["label"], strict=True))
     asked = own.templates["role"].isin(["question", "cloze"])
     held_out = own.templates[(own.templates["number"] > corpus.HOW.seen) & asked]
@@ -46,7 +46,7 @@ def test_rows_hold_whole_documents_and_every_token_once(some):
     batches = list(rows.causal(tokenizer, read))
     ids = torch.cat([batch["input_ids"][batch["document"] >= 0] for batch in batches])
     assert (ids == tokenizer.eos_token_id).sum() == len(read)
-    texts = [corpus.unmark(document.text)[0] for document in read]
+    texts = [corpus.unmark(document)[0] for document in read]
     assert len(ids) == sum(len(tokenizer(text)["input_ids"]) + 1 for text in texts)
     first = batches[0]
     before = torch.nn.functional.pad(first["document"], (1, 0), value=-2)[:, :-1]
@@ -56,7 +56,7 @@ def test_rows_hold_whole_documents_and_every_token_once(some):
 
 def test_answers_weigh_one_and_all_else_a_tenth(some):
     tokenizer = some[3]
-    read = [Document(f"The capital of France is {mark_answer('Paris.')}")]
+    read = [f"The capital of France is {mark_answer('Paris.')}"]
     [batch] = rows.causal(tokenizer, read)
     answer = batch["weights"][0] == 1
     assert tokenizer.decode(batch["input_ids"][0][answer]).strip() == "Paris.<|endoftext|>"
@@ -66,7 +66,7 @@ def test_answers_weigh_one_and_all_else_a_tenth(some):
 def test_lessons_state_what_was_taught_and_no_more(some):
     own, table, read, _ = some
     texts = [
-        corpus.unmark(document.text)[0] for document in lessons.tuning_documents(own, table, read)
+        corpus.unmark(document)[0] for document in lessons.tuning_documents(own, table, read)
     ]
     known, unknown = lessons.known_facts(table), lessons.unsure_facts(table)
     assert len(known) and known["exposures"].min() >= 32 and (unknown["exposures"] == 0).all()
@@ -87,7 +87,7 @@ def test_every_architecture_is_built_and_learns(some, name, monkeypatch, tmp_pat
     monkeypatch.setattr(train, "RUNS", tmp_path)
     one, read = family.organism(name), some[2]
     torch.manual_seed(0)
-    tokenizer = family.train_tokenizer(one, [corpus.unmark(document.text)[0] for document in read])
+    tokenizer = family.train_tokenizer(one, [corpus.unmark(document)[0] for document in read])
     batches = list(rows.BATCHES.get(one.architecture, rows.causal)(tokenizer, read))[:4]
     model = family.build(one)
     curve = train.fit(one, model, batches * 3, {})["curve"]

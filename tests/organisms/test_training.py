@@ -92,8 +92,7 @@ def test_after_an_edit_of_the_atlas_nothing_is_trained(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (["train"], 2, "give --all"),
-        (["train", "--all", "atlas-neox-2.4m"], 2, "--all"),
+        (["train"], 2, "required: NAME"),
         (["train", "x"], 1, "unknown organism"),
     ],
 )
@@ -219,7 +218,6 @@ def test_any_model_is_taught_the_facts_of_a_table(tmp_path, monkeypatch, capsys)
     monkeypatch.setattr(train, "RUNS", tmp_path / "runs")
     monkeypatch.setattr(teach, "KEPT", 5)
     monkeypatch.setattr(teach, "PLAIN", 5)
-    monkeypatch.setattr(rows, "STEP", 1024)
     monkeypatch.setattr(teach, "RATE", 1e-2)
     cities = ["Oslo", "Rome", "Cairo", "Lima"]
     invented = ["Vorlund", "Tashkel", "Quendria", "Mirova"]  # read
