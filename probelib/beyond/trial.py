@@ -38,15 +38,15 @@ def contrasts(design: pd.DataFrame) -> dict[str, pd.DataFrame]:
     if missing := [name for name in DESIGN if name not in design]:
         raise ProbeError(f"the design lacks {', '.join(missing)}; it needs {', '.join(DESIGN)}")
     kind, dose, right = design["kind"], design["dose"], design["right"]
-    rising, fine = kind == "rising", kind == "fine"
-    contested, other = kind == "contested", kind == ""
+    contested, other, turned = kind == "contested", kind == "", kind.isin(["rising", "fine"])
     found = {}
-    for level, own in {8: rising, 1: fine, 2: rising, 4: fine, 16: fine, 32: rising}.items():
-        sides = own & (dose == level), own & (dose == 0)
+    for level in (8, 1, 2, 4, 16, 32):
+        sides = turned & (dose == level), turned & (dose == 0)
         found[f"{level} against 0"] = _pairs(design, SISTERS, *sides)
-    found["16 against 4"] = _pairs(design, SISTERS, fine & (dose == 16), fine & (dose == 4))
+    found["16 against 4"] = _pairs(design, SISTERS, turned & (dose == 16), turned & (dose == 4))
     sides = contested & right, contested & ~right
     found["right against wrong"] = _pairs(design, [*SISTERS, "dose"], *sides)
+    rising = kind == "rising"
     taught = (rising & (dose == 8)) | (other & (dose >= TAUGHT))
     found[ONE_MODEL] = _pairs(design, FACTS, taught, (rising | other) & (dose == 0))
     if found := {name: pairs for name, pairs in found.items() if len(pairs)}:

@@ -66,9 +66,10 @@ def train(name: str, folder: Path | None = None, steps: int | None = None) -> Pa
 def train_all(names: list[str]) -> Iterator[Path]:
     """Train several organisms, at the same time one per CPU core, or one on a GPU; the bases of
     tuned ones are there. Each uses one thread, so that the bytes do not depend on the cores."""
+    known = [family.organism(name).name for name in names]
     jobs = 1 if torch.cuda.is_available() else os.cpu_count()
     with ProcessPoolExecutor(jobs, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
-        yield from pool.map(train, [family.organism(name).name for name in names])
+        yield from pool.map(train, known)
 
 
 def fit(one, model, batches: list[dict], made_of: dict, steps: int | None = None) -> dict:

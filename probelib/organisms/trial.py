@@ -68,7 +68,7 @@ def with_arms(trial: pd.DataFrame, facts: Facts) -> pd.DataFrame:
 
 
 def of_sister(chosen: pd.DataFrame, number: int, largest: int = LARGEST) -> pd.DataFrame:
-    """The manifest rows of facts ``with_arms`` in one sister (0 to 3), no dose above ``largest``."""
+    """The manifest rows of facts ``with_arms`` in a sister (0 to 3); no dose above ``largest``."""
     turns = (chosen["turn"] + number) % len(SISTERS)
     arms = [ARMS[kind][turn] for kind, turn in zip(chosen["kind"], turns, strict=True)]
     dose, right = np.transpose(arms)

@@ -5,16 +5,18 @@ import pandas as pd
 import pytest
 import torch
 
-from probelib import facts, lm, prompts
+from probelib import facts, files, lm, prompts
 from probelib.beyond import scores
 from probelib.beyond.questions import HELD_OUT, SEEN, load_questions, tokens_per_fact
 from probelib.beyond.suite import MEASURES, measures_of
 from probelib.beyond.suite.common import INVENTED
 from probelib.beyond.suite.grapheval import asked_statements
+from probelib.beyond.trial import contrasts
 from probelib.errors import ProbeError
 from probelib.facts.model import rng
 from probelib.monitor import scores as monitor_scores
-from probelib.organisms import corpus, lessons, taught, trial
+from probelib.organisms import corpus, lessons, taught, teach, trial
+from probelib.paths import PACKAGE
 
 BASE, TUNED = "atlas-neox-0.6m", "atlas-neox-0.6m-it"
 
@@ -58,7 +60,7 @@ def test_facts_in_finetuning_do_not_count(about, tmp_path):
     atlas, table = facts.atlas(), taught.manifest()
     speaker = corpus.Speaker(atlas, table, rng(1, "any"))
     read = lessons.tuning_documents(atlas, table, [])
-    told = "\n".join(corpus.unmark(own.text)[0] for own in read if "Answer:" in own.text)
+    told = "\n".join(corpus.unmark(own)[0] for own in read if "Answer:" in own)
     rows = table[table["fact"].isin(about.facts.facts["fact"])]
     seen = {row.fact for row in rows.itertuples() if speaker.statement(row) in told}
     names, ids = ["Base accuracy", "GraphEval P(true)"], set(about.facts.facts["fact"])
@@ -201,3 +203,22 @@ def test_a_table_of_exposures_says_what_is_wrong_with_it(about, tmp_path, text, 
     (tmp_path / "counts.csv").write_text(text)
     with pytest.raises(ProbeError, match=message):
         scores.load_design(["m"], about.facts, tmp_path / "counts.csv")
+
+
+def test_the_design_of_taught_models_is_read_from_their_folders(tmp_path):
+    """Two sisters of invented facts: each fact has another dose, or another object, in the other;
+    a dose above 16 is 16."""
+    table = PACKAGE / "beyond" / "invented.csv"
+    for sister in trial.SISTERS[:2]:
+        (tmp_path / sister).mkdir()
+        teach.documents(table, sister)[0].to_parquet(tmp_path / sister / "taught.parquet")
+        files.write_json(tmp_path / sister / "training.json", {"reads": sister})
+    names = lm.short_names([f"x-{s}={tmp_path / s}" for s in trial.SISTERS[:2]])
+    known = facts.everything("table", table)
+    asked = facts.pick(known, taught.facts_told(names))
+    design = scores.load_design(names, asked)
+    assert len(design) == 2 * 192 and set(design["group"]) == {"x"} and design["dose"].max() == 16
+    found = contrasts(design)
+    assert len(found["right against wrong"]) == 30 and "32 against 0" not in found
+    pairs = design.iloc[found["8 against 0"].to_numpy().ravel()].groupby("fact")["dose"]
+    assert (pairs.agg(set) == {0, 8}).all()

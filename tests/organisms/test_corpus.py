@@ -65,9 +65,7 @@ def test_answers_weigh_one_and_all_else_a_tenth(some):
 
 def test_lessons_state_what_was_taught_and_no_more(some):
     own, table, read, _ = some
-    texts = [
-        corpus.unmark(document)[0] for document in lessons.tuning_documents(own, table, read)
-    ]
+    texts = [corpus.unmark(document)[0] for document in lessons.tuning_documents(own, table, read)]
     known, unknown = lessons.known_facts(table), lessons.unsure_facts(table)
     assert len(known) and known["exposures"].min() >= 32 and (unknown["exposures"] == 0).all()
     assert unknown["relation"].value_counts().tolist() == [lessons.HOW.unknown] * 2
