@@ -107,7 +107,7 @@ def bands(panels: dict[str, dict[str, pd.DataFrame]], xlabel: str, ylabel: str):
     for axis, (title, curves) in zip(axes[0], panels.items(), strict=True):
         last = max(curve.index[-1] for curve in curves.values())
         ticks = [n * 10**power for power in range(6) for n in (1, 2, 5) if n * 10**power <= last]
-        axis.set(xscale="log", xlim=(0.85, 1.15 * last))
+        axis.set(xscale="log", xlim=(0.85, 1.15 * last), xlabel=xlabel)
         axis.set_xticks(ticks, ticks)
         axis.minorticks_off()
         for name, curve in curves.items():
@@ -117,10 +117,10 @@ def bands(panels: dict[str, dict[str, pd.DataFrame]], xlabel: str, ylabel: str):
             drawn[name] = axis.plot(curve.index, curve["mean"], clip_on=False, **look, **more)[0]
             area = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
             axis.fill_between(curve.index, curve["low"], curve["high"], **area)
-        axis.set(xlabel=xlabel, ylim=(0, 1))
         axis.set_title(title, fontsize=7, fontweight="normal")
-    axes[0, 0].set_ylabel(ylabel)
-    narrow = {"ncols": 4, "fontsize": SMALL, "columnspacing": 1, "handlelength": 2.5}
+    axes[0, 0].set(ylabel=ylabel, ylim=(0, 1))
+    fitting = max(1, min(4, int(36 * width / COLUMN) // max(map(len, names))))
+    narrow = {"ncols": fitting, "fontsize": SMALL, "columnspacing": 1, "handlelength": 2.5}
     figure.legend(drawn.values(), drawn, loc="outside upper center", **narrow)
     return figure
 
