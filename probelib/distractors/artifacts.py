@@ -85,7 +85,7 @@ def optimum(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
     frames = [_rows(own, "strategy", aggregate=name[:3]) for name, own in curves.items()]
     last = outcomes["opt"].shape[1]
     gap = change_of(outcomes["appropt"], outcomes["opt"], last, "Avg", seed)
-    figure = report.bands(curves, "distractors n", "mean over facts (lower: harder)")
+    figure = report.bands(curves, "distractors n", "mean (lower: harder)", NAMES.values())
     claims = check("distractors/optimum", gap=gap)
     return Artifact("distractors/optimum", pd.concat(frames), claims, figure)
 
@@ -244,7 +244,7 @@ def _by_sentences(table: pd.DataFrame, y: str, label: str):
         [table["measure"].map(PANELS).fillna("distractors"), "measure"], sort=False
     ):
         panels.setdefault(kind, {})[name.removeprefix("Dist. ")] = _band(own, "sentences", y)
-    figure = report.bands(panels, "cloze sentences", label)
+    figure = report.bands(panels, "cloze sentences", label, NAMES.values())
     figure.axes[0].autoscale(axis="y")
     return figure
 

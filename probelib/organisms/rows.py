@@ -67,11 +67,11 @@ def _packed(tokenizer, documents: list[str], end: list[int], step: int) -> Itera
         if len(rows[length]) > BEGUN:
             full[length].append(max(rows[length], key=tokens))
             rows[length].remove(full[length][-1])
-        if len(full[length]) == step // length:
+        if len(full[length]) == max(1, step // length):
             yield _batch(full[length], length)
             full[length] = []
     for length in LENGTHS:
-        rest, size = full[length] + rows[length], step // length
+        rest, size = full[length] + rows[length], max(1, step // length)
         yield from (_batch(rest[at : at + size], length) for at in range(0, len(rest), size))
 
 

@@ -97,13 +97,13 @@ def lines(axis, rows, title: str, split: float = 0.72) -> None:
         axis.text(split, y + 0.5, mark + answer, color=colour, weight="bold", **look)
 
 
-def bands(panels: dict[str, dict[str, pd.DataFrame]], xlabel: str, ylabel: str):
+def bands(panels: dict[str, dict[str, pd.DataFrame]], xlabel: str, ylabel: str, first=()):
     """A figure of panels (title -> curves) side by side: a line and its band per curve (name ->
     ``mean``, ``low`` and ``high``, shares, by x, whole numbers from 1). The x axis is logarithmic,
-    with markers at its ticks."""
+    with markers at its ticks. ``first``: names that have the first looks in every figure."""
     width = COLUMN if len(panels) < 3 else TWO_COLUMNS
     figure, axes = subplots(width, 2.3, columns=len(panels), sharey=True)
-    names, drawn = list(dict.fromkeys(name for own in panels.values() for name in own)), {}
+    names, drawn = [*dict.fromkeys([*first, *(n for own in panels.values() for n in own)])], {}
     for axis, (title, curves) in zip(axes[0], panels.items(), strict=True):
         last = max(curve.index[-1] for curve in curves.values())
         ticks = [n * 10**power for power in range(6) for n in (1, 2, 5) if n * 10**power <= last]
@@ -119,7 +119,7 @@ def bands(panels: dict[str, dict[str, pd.DataFrame]], xlabel: str, ylabel: str):
             axis.fill_between(curve.index, curve["low"], curve["high"], **area)
         axis.set_title(title, fontsize=7, fontweight="normal")
     axes[0, 0].set(ylabel=ylabel, ylim=(0, 1))
-    fitting = max(1, min(4, int(36 * width / COLUMN) // max(map(len, names))))
+    fitting = max(1, min(4, int(36 * width / COLUMN) // max(map(len, drawn))))
     narrow = {"ncols": fitting, "fontsize": SMALL, "columnspacing": 1, "handlelength": 2.5}
     figure.legend(drawn.values(), drawn, loc="outside upper center", **narrow)
     return figure
