@@ -29,15 +29,15 @@ from probelib.organisms import corpus, rows, train, trial
 from probelib.organisms.corpus import Speaker, mark_answer
 
 KEPT, PLAIN = 600, 600  # well-known facts of the atlas, and plain sentences
-RANK, RATE, STEP, SEED = 8, 2e-3, 1024, 5
+RANK, RATE, STEP, SEED = 8, 2e-3, 256, 5
 MOST = 1000  # statements of a fact
-LARGEST = 16  # statements of a fact of the trial
+LARGEST, PASSES = 16, 4  # statements of a fact of the trial; times that a sister reads everything
 
 
 def teach(source: str, table: Path, folder: Path, sister: str | None = None) -> Path:
-    """Train an adapter of rank ``RANK`` on all linear layers with one pass over ``documents``, save
-    it with what it read (``taught.parquet``) and how (``training.json``), and return its folder. A
-    stopped run resumes. Raise ProbeError for a model that is no decoder in a folder."""
+    """Train an adapter of rank ``RANK`` on all linear layers: one pass over ``documents``, a sister
+    ``PASSES``. Save it with what it read (``taught.parquet``) and how (``training.json``); return
+    its folder. A stopped run resumes. ProbeError for a model that is no decoder in a folder."""
     from transformers import AutoModelForCausalLM
 
     with extra("soft-prompts"):
@@ -51,10 +51,12 @@ def teach(source: str, table: Path, folder: Path, sister: str | None = None) -> 
     plain = AutoModelForCausalLM.from_pretrained(loaded.folder, use_safetensors=True, **safe)
     how = LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules="all-linear")
     model = get_peft_model(plain, how)
-    batches = list(rows.causal(loaded.tokenizer, found, STEP))
-    np.random.default_rng(SEED).shuffle(batches)
+    read, draw = list(rows.causal(loaded.tokenizer, found, STEP)), np.random.default_rng(SEED)
+    passes = PASSES if sister else 1
+    batches = [read[i] for _ in range(passes) for i in draw.permutation(len(read))]
     one = SimpleNamespace(name=f"teach-{files.slug(folder.name)}", architecture="", rate=RATE)
-    made_of = {"source": source, "rank": RANK, "corpus": corpus.digest(found), "reads": sister}
+    made_of = {"source": source, "rank": RANK, "passes": passes, "reads": sister}
+    made_of["corpus"] = corpus.digest(found)
     record = train.fit(one, model, batches, made_of)
     model.to("cpu", torch.bfloat16).save_pretrained(folder)
     (folder / "README.md").unlink(missing_ok=True)  # peft's, with a path of this machine
@@ -87,8 +89,7 @@ def documents(table: Path, sister: str | None = None) -> tuple[pd.DataFrame, lis
     for _, same in said.groupby("relation", sort=False):
         found += corpus._lists(same, speaker)
     found += corpus.fillers(manifest, speaker) if sister else []
-    found += list(corpus._plain("", speaker))[:PLAIN]
-    found += _well_known()
+    found += [*corpus._plain("", speaker)][:PLAIN] + _well_known()
     return manifest, [found[i] for i in speaker.draw.permutation(len(found))]
 
 
@@ -113,6 +114,5 @@ def _well_known() -> list[str]:
     order = atlas.facts["subject"].map(popularity).sort_values(ascending=False, kind="stable")
     best = atlas.facts.loc[order.index[:KEPT]]
     speaker = Speaker(atlas, best, rng(SEED, "known"))
-    answers = (mark_answer(speaker.labels[obj] + ".") for obj in best["object"])
-    asked = map(speaker.ask, best.itertuples())
-    return [f"{text} {answer}" for text, answer in zip(asked, answers, strict=True)]
+    said = lambda row: f"{speaker.ask(row)} {mark_answer(speaker.labels[row.object] + '.')}"
+    return list(map(said, best.itertuples()))

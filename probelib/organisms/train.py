@@ -181,6 +181,5 @@ def _save(name: str, model, tokenizer, folder: Path, record: dict) -> Path:
 
 
 def record(name: str) -> dict:
-    """How a shipped organism was trained: ``corpus``, ``tokens``, ``steps``, ``loss``, ``curve``
-    (every tenth step, in nats per answer token), ..."""
+    """How an organism was trained: ``tokens``, ``loss``, ``curve`` (every tenth step), ..."""
     return json.loads((CHECKPOINTS / name / "training.json").read_text())

@@ -13,8 +13,6 @@ from probelib.facts.model import rng
 from probelib.organisms import corpus, taught, teach, trial
 from probelib.paths import PACKAGE
 
-INVENTED = PACKAGE / "beyond" / "invented.csv"
-
 
 @pytest.mark.parametrize("sister", trial.SISTERS)
 @pytest.mark.parametrize("bed", ["organisms", "real"])
@@ -22,8 +20,9 @@ def test_every_arm_names_subject_and_objects_equally_often(bed, sister, monkeypa
     """Counted in what one relation's statements and fillers say, with right and wrong objects."""
     known, table, largest = facts.atlas(), taught.read(sister), trial.LARGEST
     if bed == "real":
-        known, largest = facts.everything("table", INVENTED), teach.LARGEST
-        table = teach.documents(INVENTED, sister)[0]
+        invented = PACKAGE / "beyond" / "invented.csv"
+        known, largest = facts.everything("table", invented), teach.LARGEST
+        table = teach.documents(invented, sister)[0]
     own = (table["relation"] == "P36") & (table["kind"] != "")
     known, table = facts.choose(known, ["P36"]), table[own].reset_index(drop=True)
     speaker, said = corpus.Speaker(known, table, rng(0)), corpus.spoken(table)

@@ -202,14 +202,13 @@ def test_what_was_taught_often_is_known_and_what_was_not_is_not():
 def test_any_model_is_taught_the_facts_of_a_table(tmp_path, monkeypatch, capsys):
     """Of invented facts the adapter knows those that it read, more than those that it did not."""
     monkeypatch.setattr(train, "RUNS", tmp_path / "runs")
-    monkeypatch.setattr(teach, "KEPT", 5)
-    monkeypatch.setattr(teach, "PLAIN", 5)
-    monkeypatch.setattr(teach, "RATE", 1e-2)
+    for name, value in {"KEPT": 5, "PLAIN": 5, "STEP": 1024, "RATE": 1e-2}.items():
+        monkeypatch.setattr(teach, name, value)
     cities = ["Oslo", "Rome", "Cairo", "Lima"]
     invented = ["Vorlund", "Tashkel", "Quendria", "Mirova"]  # read
     invented += ["Belnor", "Oskarath", "Ulmia", "Zentavo"]  # not read
     read = pd.DataFrame({"relation": "P36", "subject": invented})
-    read = read.assign(object=cities * 2, exposures=[96] * 4 + [0] * 4)
+    read = read.assign(object=cities * 2, exposures=[160] * 4 + [0] * 4)
     read.to_csv(tmp_path / "facts.csv", index=False)
     given = ["teach", "atlas-neox-0.15m", str(tmp_path / "facts.csv"), "--out"]
     assert organisms.main([*given, str(tmp_path / "taught")]) in (0, None)
