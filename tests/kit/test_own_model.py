@@ -40,16 +40,13 @@ def own(tmp_path_factory):
     return folder
 
 
-FORMAT = {"format": "shots"}
+FEWEST = {"rated_facts": 3, "n_sentences": 2, "n_distractors": 3, "next_tokens": 5, "widths": [1]}
+MONITOR = ("sec3_instability", "sec4_anchors", "sec5_results", "sec6_discussion")
+SENTENCES = ("sec4_2_humans", "sec4_3_robustness", "sec5_exploration")
 GIVEN = {  # notebook -> what its six facts need
-    "monitor/sec3_instability": FORMAT,
-    "monitor/sec4_anchors": FORMAT,
-    "monitor/sec5_results": FORMAT,
-    "monitor/sec6_discussion": FORMAT,
+    **{f"monitor/{name}": {"format": "shots"} for name in MONITOR},
     "distractors/sec4_1_retrieval": {},
-    "distractors/sec4_2_humans": {},
-    "distractors/sec4_3_robustness": {},
-    "distractors/sec5_exploration": {},
+    **{f"distractors/{name}": {"settings": FEWEST} for name in SENTENCES},
     "zplke/sec3_design": {
         "relation": "P36", "n_test": 1,
         "settings": {"shots": [1], "n_sequence": 2, "n_replaced": 0, "star": 1},

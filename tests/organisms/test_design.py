@@ -61,7 +61,7 @@ def test_the_latin_square_gives_every_fact_each_of_its_arms_once():
 
 
 def test_the_corpus_states_what_the_manifest_says():
-    """Statements are counted from the documents, and questions and clozes in the text itself."""
+    """Questions of one fact are counted in the text."""
     some = facts.sample(facts.choose(facts.atlas(), ["P36", "P50"]), 40)
     table = taught.manifest()
     table = table[table["fact"].isin(some.facts["fact"])].reset_index(drop=True)
