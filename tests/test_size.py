@@ -15,7 +15,7 @@ ROOMS = {
     "beyond": 1969,
     "course": 1298,
     "distractors": 1549,
-    "explore": 787,
+    "explore": 769,
     "facts": 2000,
     "grapheval": 1597,
     "integrations": 191,

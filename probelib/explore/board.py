@@ -21,52 +21,38 @@ SMALLEST = 9  # points: no text of the board is smaller
 COLOURS = dict(zip(PAPERS[:4], ("#0173b2", "#de8f05", "#029e73", "#cc78bc"), strict=True))
 
 
-def board(seen: Look):
-    """All results as one picture for a screen. A panel without data (no model that answers
-    statements, training data unknown) is left out."""
+def board_figure(seen: Look) -> report.Artifact:
+    """All results as one picture for a screen, with its numbers: the measures, then one row per
+    value of the other panels: ``panel``, ``of`` (prompt, length of the list, object, statement or
+    form of text), ``series`` (context, kind of object, answer or unit). A panel without data (no
+    model answers statements, training data unknown) is left out."""
     import matplotlib
     from matplotlib.figure import Figure
 
     report.use_style()
     sizes = ("font.size", "xtick.labelsize", "ytick.labelsize", "legend.fontsize")
     with matplotlib.rc_context(dict.fromkeys(sizes, SMALLEST)):
-        figure = Figure((11, 12.6), layout="none")
+        figure, numbers = Figure((11, 12.6), layout="none"), {}
         figure.subplots_adjust(0.155, 0.045, 0.985, 0.925, 0.38, 0.34)
         grid = figure.add_gridspec(3, 2, height_ratios=(1, 1, 1.45))
-        panels = {_anchors: grid[0, 0], _curve: grid[0, 1], _options: grid[1, 0]}
-        panels |= {_judged: grid[1, 1]} if seen.judged is not None else {}
-        panels[_measures] = grid[2, 0]
-        panels |= {_taught: grid[2, 1].subgridspec(2, 1)[0]} if seen.taught is not None else {}
-        for draw, place in panels.items():
-            draw(figure.add_subplot(place), seen)
+        panels = {"MONITOR": (_anchors, grid[0, 0]), "ZP-LKE": (_curve, grid[0, 1])}
+        panels["Distractors"] = (_options, grid[1, 0])
+        if seen.judged is not None:
+            panels["GraphEval"] = (_judged, grid[1, 1])
+        if seen.taught is not None:
+            panels["Exposures"] = (_taught, grid[2, 1].subgridspec(2, 1)[0])
+        for panel, (draw, place) in panels.items():
+            rows = draw(figure.add_subplot(place), seen)
+            numbers[panel] = rows.set_axis(["of", "series", "value"], axis=1)
+        _measures(figure.add_subplot(grid[2, 0]), seen)
         figure.suptitle(f"{seen.title}: {seen.model}", fontsize=14, fontweight="bold", y=0.975)
     report.literal(figure)
-    return figure
-
-
-def board_figure(seen: Look) -> report.Artifact:
-    """The board with its numbers: the measures (``seen.measures``), then one row per value of the
-    other panels: ``panel``, ``of`` (the prompt, length of the list, object, statement or form of
-    text) and ``series`` (the context, kind of object, answer or unit)."""
-    kinds = np.where(seen.options["gold"], "right object", "other object")
-    curve = seen.curve.assign(of="examples: " + seen.curve["examples"].astype(str), series="")
-    panels = {
-        "MONITOR": seen.framed[["text", "hint", "probability"]],
-        "ZP-LKE": curve[["of", "series", "q_gold"]],
-        "Distractors": seen.options.assign(gold=kinds)[["label", "gold", "probability"]],
-    }
-    if seen.judged is not None:
-        panels["GraphEval"] = seen.judged.melt("statement", list(ANSWERS))
-    if seen.taught is not None:
-        panels["Exposures"] = seen.taught.to_frame("times").melt(ignore_index=False).reset_index()
-    names = ["of", "series", "value"]
-    others = pd.concat({p: rows.set_axis(names, axis=1) for p, rows in panels.items()})
-    others = others.astype({"value": float}).rename_axis(["panel", ""]).reset_index("panel")
+    others = pd.concat(numbers, names=["panel"]).reset_index("panel").astype({"value": float})
     frame = pd.concat([seen.measures.assign(panel="Known?"), others], ignore_index=True)
-    return report.Artifact("explore/figure1", frame, figure=board(seen))
+    return report.Artifact("explore/figure1", frame, figure=figure)
 
 
-def _anchors(axis, seen: Look) -> None:
+def _anchors(axis, seen: Look) -> pd.DataFrame:
     """P of the object by paraphrase (rows) and context (columns)."""
     hints = seen.framed.drop_duplicates("context").set_index("context")["hint"]
     table = seen.framed.pivot(index="template", columns="context", values="probability")
@@ -79,22 +65,24 @@ def _anchors(axis, seen: Look) -> None:
     axis.set_ylabel("paraphrase")
     title = f"MONITOR: P({_short(hints['positive'], 14)} …) after contexts"
     axis.set_title(title, color=COLOURS["monitor"])
+    return seen.framed[["text", "hint", "probability"]]
 
 
-def _curve(axis, seen: Look) -> None:
+def _curve(axis, seen: Look) -> pd.DataFrame:
     """The share of the right object among the options, by the number of examples."""
     colour, n = COLOURS["zplke"], int(seen.curve["n_options"].iloc[0])
     axis.plot(seen.curve["examples"], seen.curve["q_gold"], color=colour, marker="o")
     axis.axhline(1 / n, color="0.4", linestyle=":", linewidth=1, label="guessing")
     axis.legend()
-    axis.set_xscale("log")
-    axis.set_xticks(seen.curve["examples"], seen.curve["examples"])
+    axis.set(xscale="log", xlabel="examples", ylabel=f"share of P among {n} answers")
+    axis.set(ylim=(-0.03, 1.03), xticks=seen.curve["examples"], xticklabels=seen.curve["examples"])
     axis.minorticks_off()
-    axis.set(ylim=(-0.03, 1.03), xlabel="examples", ylabel=f"share of P among {n} answers")
     axis.set_title("ZP-LKE: a list of pairs, no prompt", color=colour)
+    length = "examples: " + seen.curve["examples"].astype(str)
+    return pd.DataFrame({"of": length, "series": "", "value": seen.curve["q_gold"]})
 
 
-def _options(axis, seen: Look) -> None:
+def _options(axis, seen: Look) -> pd.DataFrame:
     """The object and its most plausible distractors, the most probable on top."""
     rows = seen.options.iloc[::-1]
     colours = np.where(rows["gold"], COLOURS["distractors"], "#9fd8c5")
@@ -105,9 +93,11 @@ def _options(axis, seen: Look) -> None:
     axis.set_xlabel("P(the object, then the end); dark: the right object")
     axis.locator_params(axis="x", nbins=4)
     axis.set_title("Distractors: the strongest for this model", color=COLOURS["distractors"])
+    kinds = np.where(seen.options["gold"], "right object", "other object")
+    return seen.options.assign(gold=kinds)[["label", "gold", "probability"]]
 
 
-def _judged(axis, seen: Look) -> None:
+def _judged(axis, seen: Look) -> pd.DataFrame:
     """Shares of the answers to the true and the false statements."""
     rows = seen.judged.iloc[::-1]
     names = np.where(rows["holds"], "✓ ", "✗ ") + rows["object"].map(lambda x: _short(x, 18))
@@ -117,15 +107,17 @@ def _judged(axis, seen: Look) -> None:
     axis.set_xlabel(f"answers of {seen.answers} (✓ true, ✗ false statement)")
     axis.legend(ncols=3, loc="upper center", columnspacing=0.8, handlelength=1)
     axis.set_title("GraphEval: is the statement true?", color=COLOURS["grapheval"])
+    return seen.judged.melt("statement", list(ANSWERS))
 
 
-def _taught(axis, seen: Look) -> None:
+def _taught(axis, seen: Look) -> pd.DataFrame:
     """How often the corpus states the fact, by form, and with a wrong object."""
     names = [*(form.replace("ation", "-\nation") for form in FORMS), "wrong\nobject"]
     bars = axis.bar(names, seen.taught, color=["0.55"] * len(FORMS) + ["0.2"])
     axis.bar_label(bars)
     axis.set(yticks=[], ylim=(0, max(1, seen.taught.max()) * 1.3))
     axis.set_title("How often it was taught this fact")
+    return seen.taught.to_frame("times").melt(ignore_index=False).reset_index()
 
 
 def _measures(axis, seen: Look) -> None:
@@ -201,7 +193,7 @@ def menu(model_name: str, fact: str, folder: Path, widgets: bool, pool: FactPool
 
 def as_html(seen: Look) -> str:
     """The board and the table of measures as HTML."""
-    data = base64.b64encode(picture(board(seen), "png", dpi=192)).decode()
+    data = base64.b64encode(picture(board_figure(seen).figure, "png", dpi=192)).decode()
     alt = html.escape(f"{seen.title}: the measures of {seen.model}")
     table = seen.measures.style.format(precision=3, na_rep="–").hide(axis="index")
     image = f'<img style="width: 1056px; max-width: 100%" alt="{alt}" '

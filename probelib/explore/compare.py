@@ -108,8 +108,7 @@ def figure1(relations: pd.DataFrame) -> Artifact:
     """The change of log P in the relations where it is largest in any model. ``relations``: the
     rows of ``table2``."""
     size = relations[LOG_P].abs().groupby(relations["relation"], sort=False).max()
-    drawn = size.sort_values(ascending=False, kind="stable").index[:ROWS]
-    drawn = relations.set_index("relation").loc[drawn].reset_index()
+    drawn = relations.set_index("relation").loc[size.nlargest(ROWS).index].reset_index()
     panels = {"": report.marks(drawn, LOG_P)}
     figure = report.dot_rows(panels, "relation", "model", f"{LOG_P} (nats)", level=0)
     return Artifact("compare/figure1", drawn, figure=figure)

@@ -29,9 +29,8 @@ def famous() -> facts.Facts:
     """The 40 facts of the atlas that are asked, with five distractors each."""
     pool = facts.load(relations=list(RELATIONS), n_facts="all")
     known = pool.entities.set_index("entity")["popularity"]
-    best_first = {"key": lambda subject: subject.map(known), "ascending": False, "kind": "stable"}
-    rows = pool.facts.sort_values("subject", **best_first).groupby("relation")
-    return facts.pick(pool, rows.head(EACH)["fact"])
+    rows = pool.facts.sort_values("subject", key=lambda own: -own.map(known), kind="stable")
+    return facts.sample(pool, EACH, first=rows["fact"])
 
 
 def answers(model, asked: facts.Facts, folder: str | Path) -> pd.DataFrame:

@@ -1,6 +1,6 @@
 """The results of one model for one fact: prompts, distractors, statements and every measure."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -41,8 +41,7 @@ class FactPool(NamedTuple):
     kb: retrieval.Knowledge
 
 
-@dataclass(frozen=True)
-class Look:
+class Look(NamedTuple):
     """The results of one model for one fact."""
 
     fact: str
@@ -77,11 +76,11 @@ def facts_of(pool: FactPool, relation: str) -> dict[str, str]:
     return dict(sorted(zip(names, ids, strict=True)))
 
 
-def look(pool: FactPool, model_name: str, fact: str, folder: Path, seed: int = 0) -> Look:
+def look(pool: FactPool, model_name: str, fact: str, folder: Path) -> Look:
     """Score a fact (its id) with a model in all ways of the four papers; scores are stored in
     ``folder``. Raise ProbeError for an unknown model or fact."""
     model = load_model(model_name)
-    asked = questions_about(pool, model, fact, seed)
+    asked = questions_about(pool, model, fact)
     row, shipped, name = asked.facts.facts.iloc[0], lm.organisms(), model.name
     subject, gold = asked.facts.label(row[["subject", "object"]])
     if name in shipped and not name.endswith("-it"):  # a base model cannot answer: its partner does
@@ -101,27 +100,20 @@ def look(pool: FactPool, model_name: str, fact: str, folder: Path, seed: int = 0
     )
 
 
-def questions_about(pool: FactPool, model: lm.LM, fact: str, seed: int = 0) -> Questions:
+def questions_about(pool: FactPool, model: lm.LM, fact: str) -> Questions:
     """The questions about one fact, as in ``beyond.load_questions``, with as many examples as data
     and context allow. Raise ProbeError if the data have no example, or no distractor."""
     one = facts.pick(pool.now, [fact])
     whole, now = (facts.choose(own, one.relations["relation"]) for own in (pool.whole, pool.now))
-    asked, choices = (facts.draw_distractors(one, whole, n, seed) for n in (CONTEXTS, OPTIONS - 1))
+    asked, choices = (facts.draw_distractors(one, whole, n) for n in (CONTEXTS, OPTIONS - 1))
     others = facts.without_subjects(now, one)
-    shots = prompts.sample_examples(others, choices, "max", seed)
+    shots = prompts.sample_examples(others, choices, "max")
     shots = shots[shots["position"] <= max(SHOTS)]
     shots = shots[shots["position"] <= fit_examples("max", shots, choices, model)]
     if asked.distractors.empty:
         hint = "are right for its subject. Choose a fact of a relation with more objects"
         raise ProbeError(f"{fact!r} has no wrong object: all of its relation {hint}")
-    return Questions(asked, choices, shots, others, pool.kb, whole, n=N, seed=seed)
-
-
-def _objects(asked: Facts, right: str, wrong: str) -> dict[str, str]:
-    """Context -> label of the object in it: that of the fact (``right``), or a distractor."""
-    rows = asked.distractors
-    contexts = [right, *(wrong + rows["number"].astype(str))]
-    return dict(zip(contexts, asked.label([*asked.facts["object"], *rows["object"]]), strict=True))
+    return Questions(asked, choices, shots, others, pool.kb, whole, n=N)
 
 
 def framed_scores(model: lm.LM, asked: Facts, folder: Path) -> pd.DataFrame:
@@ -129,7 +121,8 @@ def framed_scores(model: lm.LM, asked: Facts, folder: Path) -> pd.DataFrame:
     object and ``correct``."""
     framed = prompts.with_contexts(asked)
     scores = monitor_scores.score_answers(model, framed, prompts.gold(asked), folder)
-    hints = {"none": "no context"} | _objects(asked, "positive", "negative")
+    objects = asked.label([*asked.facts["object"], *asked.distractors["object"]])
+    hints = dict(zip(framed["context"].unique(), ["no context", *objects], strict=True))
     scored = framed.merge(scores[["prompt", "logprob", "correct"]], "left", "prompt")
     return scored.assign(hint=scored["context"].map(hints), probability=np.exp(scored["logprob"]))
 
@@ -138,8 +131,7 @@ def many_shot_curve(model: lm.LM, asked: Questions, folder: Path) -> pd.DataFram
     """Multiple choice of ``CHOICES`` options after lists of growing length: ``examples``,
     ``q_gold``, ``n_options``."""
     options = facts.draw_distractors(asked.facts, asked.pool, CHOICES - 1, asked.seed)
-    most = int(asked.examples["position"].max())
-    sizes = sorted({min(n, most) for n in SHOTS})
+    sizes = sorted({min(n, len(asked.examples)) for n in SHOTS})
     lists = pd.concat([prompts.many_shots(options, asked.examples, n) for n in sizes])
     scores = store.score(model, lists, prompts.options(options, asked.seed), folder)
     chosen = zplke.choices(scores, options.facts.set_index("fact")["object"])  # a row per list
@@ -167,9 +159,9 @@ def judged_statements(model: lm.LM, asked: Facts, folder: Path) -> pd.DataFrame:
     ``holds``, the share of each of ``ANSWERS``."""
     forms = "{statement}", model.chat(prompts.INSTRUCTION)
     plain, asks = (prompts.checks(asked, form).query("template == 1") for form in forms)
-    objects, share = _objects(asked, "true", "false"), shares(model, asks, folder)
-    about = {"statement": plain["text"], "object": plain["context"].map(objects)}
-    about |= {"holds": plain["context"] == "true", **dict(zip(ANSWERS, share.T, strict=True))}
+    objects = asked.label([*asked.facts["object"], *asked.distractors["object"]])
+    about = {"statement": plain["text"], "object": objects, "holds": plain["context"] == "true"}
+    about |= dict(zip(ANSWERS, shares(model, asks, folder).T, strict=True))
     return pd.DataFrame(about).reset_index(drop=True)
 
 
