@@ -24,7 +24,7 @@ ROOMS = {
     "organisms": 1397,
     "published": 47,
     "report": 1000,
-    "runner": 1230,
+    "runner": 1227,
     "zplke": 1329,
 }
 TESTS, BENCH = 12919, 1419
