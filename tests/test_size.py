@@ -15,7 +15,7 @@ ROOMS = {
     "beyond": 1969,
     "course": 1298,
     "distractors": 1549,
-    "explore": 854,
+    "explore": 769,
     "facts": 2000,
     "grapheval": 1597,
     "integrations": 191,
@@ -24,7 +24,7 @@ ROOMS = {
     "organisms": 1397,
     "published": 47,
     "report": 1000,
-    "runner": 1230,
+    "runner": 1227,
     "zplke": 1329,
 }
 TESTS, BENCH = 12919, 1419

@@ -12,12 +12,11 @@ explore/table1        ``Look.measures``             the values of these measures
 explore/formats       ``formats.formats_table``     in which format a model answers, and is right
 
 ``seen``    ``look``: the numbers of one model for one fact, scored through the store
-``menus``   ``menu``: three fields (model, relation, fact) above the picture, in a notebook
+``board``   ``menu``: three fields (model, relation, fact) above the picture, in a notebook
 """
 
-from probelib.explore.board import board, board_figure
+from probelib.explore.board import board_figure, menu
 from probelib.explore.formats import formats_table
-from probelib.explore.menus import menu
 from probelib.explore.models import recall_figure, requirements_table, training_table
-from probelib.explore.seen import ANSWERS, FactPool, Look, facts_of, load_model, load_pool, look
+from probelib.explore.seen import FactPool, facts_of, load_pool, look
 from probelib.explore.tour import candidates_figure, fact_about, popularity_figure, tour_facts

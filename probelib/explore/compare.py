@@ -20,7 +20,6 @@ POWER = 2.8  # standard errors between 0 and a difference seen in 80 % of studie
 FEWEST = 30  # facts; fewer give no verdict
 ROWS = 20  # relations in the figure and in the printed table: those that changed most
 LOG_P = "change of log P"  # nats
-ENDS = {LOG_P: "value", f"{LOG_P} low": "low", f"{LOG_P} high": "high"}
 
 
 def choices(models: dict, asked: Facts, folder: str | Path, seed: int = 0) -> pd.DataFrame:
@@ -31,10 +30,9 @@ def choices(models: dict, asked: Facts, folder: str | Path, seed: int = 0) -> pd
     """
     questions = prompts.paraphrases(asked).query("template == 1")
     gold = asked.facts.set_index("fact")["object"]
-    named = asked.facts[["fact"]].copy()
-    named["relation"] = asked.facts["relation"].map(asked.relations.set_index("relation")["name"])
-    for side in ("subject", "object"):
-        named[side] = asked.label(asked.facts[side])
+    relation = asked.facts["relation"].map(asked.relations.set_index("relation")["name"])
+    labels = {side: asked.label(asked.facts[side]) for side in ("subject", "object")}
+    named = asked.facts[["fact"]].assign(relation=relation, **labels)
     found = []
     for name, model in models.items():
         scores = store.score(model, questions, prompts.options(asked, seed), folder)
@@ -110,9 +108,8 @@ def figure1(relations: pd.DataFrame) -> Artifact:
     """The change of log P in the relations where it is largest in any model. ``relations``: the
     rows of ``table2``."""
     size = relations[LOG_P].abs().groupby(relations["relation"], sort=False).max()
-    drawn = size.sort_values(ascending=False, kind="stable").index[:ROWS]
-    drawn = relations.set_index("relation").loc[drawn].reset_index()
-    panels = {"": drawn.rename(columns=ENDS)}
+    drawn = relations.set_index("relation").loc[size.nlargest(ROWS).index].reset_index()
+    panels = {"": report.marks(drawn, LOG_P)}
     figure = report.dot_rows(panels, "relation", "model", f"{LOG_P} (nats)", level=0)
     return Artifact("compare/figure1", drawn, figure=figure)
 
@@ -121,6 +118,6 @@ def facts_table(both: pd.DataFrame) -> Artifact:
     """The facts lost and gained by name, the largest changes of log-probability first."""
     changed = both[both["change"] != 0].copy()
     changed["fact is"] = np.where(changed["change"] < 0, "lost", "gained")
-    size = changed[LOG_P].abs().sort_values(ascending=False, kind="stable")
+    changed = changed.sort_values(LOG_P, key=np.abs, ascending=False, kind="stable")
     columns = ["model", "fact is", "relation", "subject", "object", "said before", "said after"]
-    return Artifact("compare/facts", changed.loc[size.index, [*columns, LOG_P]])
+    return Artifact("compare/facts", changed[[*columns, LOG_P]])

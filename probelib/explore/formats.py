@@ -14,6 +14,7 @@ from probelib import facts, lm, prompts, stats, store
 from probelib.facts.names import fold
 from probelib.lm.names import FORMATS, split_variant
 from probelib.monitor.answers import extract, matches
+from probelib.report import interval
 
 RELATIONS = ("P36", "P30", "P37", "P38", "P17")  # capital, continent, language, currency, country
 EACH = 8  # facts of a relation: those of the best-known subjects
@@ -27,18 +28,16 @@ RULES = {
 def famous() -> facts.Facts:
     """The 40 facts of the atlas that are asked, with five distractors each."""
     pool = facts.load(relations=list(RELATIONS), n_facts="all")
-    known = dict(zip(pool.entities["entity"], pool.entities["popularity"], strict=True))
-    rows = pool.facts.assign(known=pool.facts["subject"].map(known))
-    rows = rows.sort_values("known", ascending=False, kind="stable").groupby("relation")
-    return facts.pick(pool, rows.head(EACH)["fact"])
+    known = pool.entities.set_index("entity")["popularity"]
+    rows = pool.facts.sort_values("subject", key=lambda own: -own.map(known), kind="stable")
+    return facts.sample(pool, EACH, first=rows["fact"])
 
 
 def answers(model, asked: facts.Facts, folder: str | Path) -> pd.DataFrame:
     """What a model answers to the first question of every fact: ``fact``, ``text`` (16 tokens,
     greedy), a column per rule of ``RULES`` (whether the text is right by the label or an alias),
     and ``likeliest``: whether the label is more probable than every distractor."""
-    framed = prompts.paraphrases(asked)
-    framed = framed[framed["template"] == 1]
+    framed = prompts.paraphrases(asked).query("template == 1")
     found = store.generate(model, framed, folder, max_new_tokens=16)[["fact", "text"]]
     entities = asked.entities.set_index("entity")
     right = asked.facts.set_index("fact")["object"][found["fact"]]
@@ -67,8 +66,7 @@ def formats_table(names: list[str], folder: str | Path) -> pd.DataFrame:
             row = {"model": plain, "format": format, "n": len(found)}
             held = {"answered": found["text"].map(extract) != ""} | dict(found.iloc[:, 2:])
             for share, facts_held in held.items():
-                low, high = stats.wilson(facts_held.sum(), len(found))
-                row |= {share: facts_held.mean(), f"{share} low": low, f"{share} high": high}
+                row |= interval(share, facts_held, lambda each: stats.wilson(each.sum(), len(each)))
             for rule in RULES:
                 row[f"credit by {rule}"] = found[rule][~found["likeliest"]].mean()
                 row[f"blame by {rule}"] = (~found[rule])[found["likeliest"]].mean()

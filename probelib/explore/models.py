@@ -28,9 +28,8 @@ def recall_figure(recalled: pd.DataFrame) -> Artifact:
     """Share of facts recalled by exposure count; ``recalled``: ``behaviour.recall`` with ``model``.
     Drawn are the models of the largest family, with guessing as a stroke; the CSV has all."""
     family = recalled["model"].str.rsplit("-", n=1).str[0]
-    drawn = recalled[family == family.mode()[0]]
-    renamed = {"right": "value", "right low": "low", "right high": "high", "guess": "mirror"}
-    rows = drawn.rename(columns=renamed).astype({"exposures": str})
+    drawn = report.marks(recalled[family == family.mode()[0]], "right")
+    rows = drawn.rename(columns={"guess": "mirror"}).astype({"exposures": str})
     figure = report.dot_rows({"exposure count": rows}, "exposures", "model", "share recalled")
     claims = report.check("models/recall", rises=rise(recalled))
     return Artifact("models/recall", recalled, claims, figure)

@@ -1,20 +1,21 @@
 """The results of one model for one fact: prompts, distractors, statements and every measure."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.special import softmax
 
 from probelib import facts, lm, prompts, store
-from probelib.beyond.questions import CONTEXTS, SEEN, Questions
+from probelib.beyond.questions import CONTEXTS, Questions
 from probelib.beyond.scores import score_model
 from probelib.beyond.suite import MEASURES, PAPERS, measures_of
-from probelib.beyond.suite.grapheval import WORDS
-from probelib.distractors import measures as distractors
+from probelib.beyond.suite.grapheval import shares
 from probelib.distractors import retrieval
+from probelib.distractors.measures import plausibility
+from probelib.distractors.scores import DistractorSettings, Study
 from probelib.errors import ProbeError
 from probelib.facts.formats import OPTIONS
 from probelib.facts.model import Facts
@@ -32,8 +33,7 @@ ANSWERS = ("true", "false", "don't know")  # to a statement, in the order of gra
 OPEN = ("MONITOR", *(name for name in MEASURES if name.startswith("Avg@n")))  # without a threshold
 
 
-@dataclass(frozen=True, eq=False)
-class FactPool:
+class FactPool(NamedTuple):
     """The facts to choose from: all, those that hold today, and the distractors' knowledge base."""
 
     whole: Facts
@@ -41,35 +41,19 @@ class FactPool:
     kb: retrieval.Knowledge
 
 
-@dataclass(frozen=True)
-class Look:
-    """The results of one model for one fact.
-
-    title      "France – capital – Paris"
-    answers    the model that answers whether statements are true; None: there is none
-    framed     MONITOR's prompts with ``hint`` (label of the prepended entity), ``probability`` of
-               the object and ``correct``
-    curve      multiple choice after lists: ``examples``, ``q_gold``, ``n_options``
-    options    the object among its most plausible distractors: ``label``, ``probability``, ``gold``
-    judged     ``statement``, its ``object``, whether it ``holds``, a share per answer; None: no
-               model answers
-    taught     how often the model read the fact: a count per form of text, and
-               ``wrong_exposures`` (with a wrong object); None: training data unknown
-    measures   ``measure``, ``paper``, ``asks``, ``value``, ``known`` (None: it has no threshold),
-               ``why`` (what the model did instead if the fact is not known)
-    """
+class Look(NamedTuple):
+    """The results of one model for one fact."""
 
     fact: str
-    title: str
-    object: str
+    title: str  # "France – capital – Paris"
     model: str
-    answers: str | None
-    framed: pd.DataFrame
-    curve: pd.DataFrame
-    options: pd.DataFrame
-    judged: pd.DataFrame | None
-    taught: pd.Series | None
-    measures: pd.DataFrame
+    answers: str | None  # the model that answers whether statements are true; None: there is none
+    framed: pd.DataFrame  # see ``framed_scores``
+    curve: pd.DataFrame  # see ``many_shot_curve``
+    options: pd.DataFrame  # see ``distractors_of``
+    judged: pd.DataFrame | None  # see ``judged_statements``; None: no model answers
+    taught: pd.Series | None  # see ``taught_of``; None: training data unknown
+    measures: pd.DataFrame  # see ``known_by_measures``
 
 
 @cache
@@ -82,155 +66,126 @@ def load_pool(data: str = "atlas", folder: str | None = None) -> FactPool:
 load_model = lru_cache(maxsize=4)(lm.load)
 
 
-@lru_cache(maxsize=64)
-def _of_relation(pool: FactPool, relation: str) -> tuple[Facts, Facts]:
-    """A relation's facts: (with former ones, only those that hold)."""
-    return facts.choose(pool.whole, [relation]), facts.choose(pool.now, [relation])
-
-
 def facts_of(pool: FactPool, relation: str) -> dict[str, str]:
     """{"France – Paris": id} of every fact of a relation that holds, sorted by subject; with the id
     if two share the name."""
-    now = _of_relation(pool, relation)[1]
+    now = facts.choose(pool.now, [relation])
     ids, subjects = now.facts["fact"], now.label(now.facts["subject"])
     names = pd.Series(subjects, ids.index) + " – " + now.label(now.facts["object"])
     names = names.mask(names.duplicated(keep=False), names + " (" + ids + ")")
     return dict(sorted(zip(names, ids, strict=True)))
 
 
-def look(pool: FactPool, model: lm.LM, fact: str, folder: Path, seed: int = 0) -> Look:
+def look(pool: FactPool, model_name: str, fact: str, folder: Path) -> Look:
     """Score a fact (its id) with a model in all ways of the four papers; scores are stored in
-    ``folder``. Raise ProbeError for an unknown fact."""
-    if isinstance(model, str):
-        hint = f"give the model itself: explore.load_model({model!r})"
-        raise ProbeError(f"{model!r} is the name of a model; {hint}")
-    asked = questions_about(pool, model, fact, seed)
+    ``folder``. Raise ProbeError for an unknown model or fact."""
+    model = load_model(model_name)
+    asked = questions_about(pool, model, fact)
     row, shipped, name = asked.facts.facts.iloc[0], lm.organisms(), model.name
     subject, gold = asked.facts.label(row[["subject", "object"]])
     if name in shipped and not name.endswith("-it"):  # a base model cannot answer: its partner does
         name = tuned_of(name, [other for other in shipped if other.endswith("-it")])
     tuned = None if name is None else model if name == model.name else load_model(name)
-    without = ("states", *(["tuned"] if tuned is None else []))
-    without += ("generation",) if model.device.type == "server" else ()
-    names = [name for name in measures_of(*PAPERS[:4], without=without) if name != "KaRR"]
-    values, _ = score_model(model, replace(asked, tuned=tuned), folder, names)
     return Look(
         fact=fact,
         title=f"{subject} – {asked.facts.relations['name'].iloc[0]} – {gold}",
-        object=gold,
         model=model.name,
         answers=name,
         framed=framed_scores(model, asked.facts, folder),
         curve=many_shot_curve(model, asked, folder),
         options=distractors_of(model, asked, folder),
         judged=None if tuned is None else judged_statements(tuned, asked.facts, folder),
-        taught=_taught(model.name, fact) if model.name in shipped else None,
-        measures=known_by_measures(values, _said_instead(model, asked, folder)),
+        taught=taught_of(model.name, fact) if model.name in shipped else None,
+        measures=known_by_measures(model, replace(asked, tuned=tuned), folder),
     )
 
 
-def questions_about(pool: FactPool, model: lm.LM, fact: str, seed: int = 0) -> Questions:
+def questions_about(pool: FactPool, model: lm.LM, fact: str) -> Questions:
     """The questions about one fact, as in ``beyond.load_questions``, with as many examples as data
     and context allow. Raise ProbeError if the data have no example, or no distractor."""
     one = facts.pick(pool.now, [fact])
-    whole, now = _of_relation(pool, one.facts["relation"].iloc[0])
-    asked, choices = (facts.draw_distractors(one, whole, n, seed) for n in (CONTEXTS, OPTIONS - 1))
+    whole, now = (facts.choose(own, one.relations["relation"]) for own in (pool.whole, pool.now))
+    asked, choices = (facts.draw_distractors(one, whole, n) for n in (CONTEXTS, OPTIONS - 1))
     others = facts.without_subjects(now, one)
-    shots = prompts.sample_examples(others, choices, "max", seed)
+    shots = prompts.sample_examples(others, choices, "max")
     shots = shots[shots["position"] <= max(SHOTS)]
     shots = shots[shots["position"] <= fit_examples("max", shots, choices, model)]
     if asked.distractors.empty:
         hint = "are right for its subject. Choose a fact of a relation with more objects"
         raise ProbeError(f"{fact!r} has no wrong object: all of its relation {hint}")
-    return Questions(asked, choices, shots, others, pool.kb, whole, n=N, seed=seed)
-
-
-def _objects(asked: Facts, right: str, wrong: str) -> dict[str, str]:
-    """Context -> label of the object in it: that of the fact (``right``), or a distractor."""
-    rows = asked.distractors
-    contexts = [right, *(wrong + rows["number"].astype(str))]
-    return dict(zip(contexts, asked.label([*asked.facts["object"], *rows["object"]]), strict=True))
+    return Questions(asked, choices, shots, others, pool.kb, whole, n=N)
 
 
 def framed_scores(model: lm.LM, asked: Facts, folder: Path) -> pd.DataFrame:
-    """MONITOR's prompts with their scores: see ``Look.framed``."""
+    """MONITOR's prompts with ``hint`` (label of the prepended entity), ``probability`` of the
+    object and ``correct``."""
     framed = prompts.with_contexts(asked)
     scores = monitor_scores.score_answers(model, framed, prompts.gold(asked), folder)
-    hints = {"none": "no context"} | _objects(asked, "positive", "negative")
+    objects = asked.label([*asked.facts["object"], *asked.distractors["object"]])
+    hints = dict(zip(framed["context"].unique(), ["no context", *objects], strict=True))
     scored = framed.merge(scores[["prompt", "logprob", "correct"]], "left", "prompt")
     return scored.assign(hint=scored["context"].map(hints), probability=np.exp(scored["logprob"]))
 
 
 def many_shot_curve(model: lm.LM, asked: Questions, folder: Path) -> pd.DataFrame:
-    """Multiple choice of ``CHOICES`` options after lists of growing length: see ``Look.curve``."""
+    """Multiple choice of ``CHOICES`` options after lists of growing length: ``examples``,
+    ``q_gold``, ``n_options``."""
     options = facts.draw_distractors(asked.facts, asked.pool, CHOICES - 1, asked.seed)
-    most = int(asked.examples["position"].max())
-    sizes = sorted({min(n, most) for n in SHOTS})
-    lists = [prompts.many_shots(options, asked.examples, n).assign(examples=n) for n in sizes]
-    lists = pd.concat(lists, ignore_index=True)
-    choices = prompts.options(options, asked.seed)
-    scores = store.score(model, lists[prompts.PROMPTS], choices, folder)
-    gold = dict(zip(options.facts["fact"], options.facts["object"], strict=True))
-    chosen = zplke.choices(scores, gold)[["prompt", "q_gold", "n_options"]]
-    return lists[["prompt", "examples"]].merge(chosen, on="prompt").drop(columns="prompt")
+    sizes = sorted({min(n, len(asked.examples)) for n in SHOTS})
+    lists = pd.concat([prompts.many_shots(options, asked.examples, n) for n in sizes])
+    scores = store.score(model, lists, prompts.options(options, asked.seed), folder)
+    chosen = zplke.choices(scores, options.facts.set_index("fact")["object"])  # a row per list
+    return chosen[["q_gold", "n_options"]].assign(examples=sizes)
 
 
 def distractors_of(model: lm.LM, asked: Questions, folder: Path) -> pd.DataFrame:
-    """The object among its most plausible distractors (ApprOpt) after the first sentence, the most
-    probable first; ``probability``: that the text is one of its labels and ends there."""
-    rows, sentences = asked.facts.facts, prompts.paraphrases(asked.facts, "cloze")
-    seen = sentences[sentences["template"].isin(SEEN)]
-    found = store.search(model, *retrieval.searches(asked.kb, rows, seen, N), folder)
-    first = sentences.head(1)
-    found = found[found["prompt"].isin(first["prompt"])]
-    found = retrieval.allowed(asked.kb, rows, found, SHOWN)
+    """The object (``gold``) among its most plausible distractors (ApprOpt) after the first
+    sentence, the most probable first: ``label``, and the ``probability`` that the text is one of
+    its labels and ends there."""
+    rows, sentences = asked.facts.facts, asked.sentences()
+    how, first = DistractorSettings(n_distractors=N), sentences.head(1)
+    study = Study(model, asked.kb, asked.facts, sentences, folder, how, ("appropt",))
+    found = study.lists["appropt"].merge(first[["prompt"]]).nlargest(SHOWN, "logprob")
     own = store.score(model, first, retrieval.candidates(asked.kb, rows, []), folder, end=True)
-    own = distractors.plausibility(own).assign(label=asked.facts.label(rows["object"]), gold=True)
-    both = pd.concat([own, found.assign(gold=False)], ignore_index=True)
+    own = plausibility(own).assign(label=asked.facts.label(rows["object"]))
+    both = pd.concat([own.assign(gold=True), found.assign(gold=False)])
     both = both.sort_values("logprob", ascending=False, ignore_index=True)
-    return both.assign(probability=np.exp(both["logprob"]))[["label", "probability", "gold"]]
+    both = both.assign(label=both["label"].str.strip(), probability=np.exp(both["logprob"]))
+    return both[["label", "probability", "gold"]]
 
 
 def judged_statements(model: lm.LM, asked: Facts, folder: Path) -> pd.DataFrame:
-    """The true statement and those with a distractor: see ``Look.judged``."""
-    instruction = model.chat(prompts.INSTRUCTION)
-    plain, asks = (prompts.checks(asked, text) for text in ("{statement}", instruction))
-    plain, asks = (frame[frame["template"] == 1] for frame in (plain, asks))
-    words = pd.DataFrame({"candidate": list(map(int, WORDS)), "label": list(WORDS.values())})
-    words = words.assign(fact=asked.facts["fact"].iloc[0])
-    scores = store.score(model, asks, words, folder)
-    says = scores.pivot(index="prompt", columns="candidate", values="logprob")
-    share = softmax(says.loc[asks["prompt"]].to_numpy(), axis=1)  # [statements, answers]
-    objects = plain["context"].map(_objects(asked, "true", "false"))
-    about = pd.DataFrame({"statement": plain["text"], "object": objects})
-    about = about.assign(holds=plain["context"] == "true").reset_index(drop=True)
-    return about.join(pd.DataFrame(share, columns=ANSWERS))
+    """The true statement and those with a distractor: ``statement``, its ``object``, whether it
+    ``holds``, the share of each of ``ANSWERS``."""
+    forms = "{statement}", model.chat(prompts.INSTRUCTION)
+    plain, asks = (prompts.checks(asked, form).query("template == 1") for form in forms)
+    objects = asked.label([*asked.facts["object"], *asked.distractors["object"]])
+    about = {"statement": plain["text"], "object": objects, "holds": plain["context"] == "true"}
+    about |= dict(zip(ANSWERS, shares(model, asks, folder).T, strict=True))
+    return pd.DataFrame(about).reset_index(drop=True)
 
 
-def _taught(model: str, fact: str) -> pd.Series | None:
-    """See ``Look.taught``; None for a fact that was added to the atlas since."""
+def taught_of(model: str, fact: str) -> pd.Series | None:
+    """How often a shipped model read the fact: a count per form of text, and ``wrong_exposures``
+    (with a wrong object); None for a fact that was added to the atlas since."""
     rows = organisms.manifest(model).set_index("fact")
-    if fact not in rows.index:
-        return None
-    triple = ["relation", "subject", "object"]  # a fact that held twice has two rows
-    forms = rows.groupby(triple)[list(organisms.FORMS)].transform("sum").loc[fact]
-    return pd.concat([forms, rows.loc[fact, ["wrong_exposures"]]]).astype(int)
+    triples = rows.groupby(["relation", "subject", "object"])  # one that held twice has two rows
+    counts = triples[list(organisms.FORMS)].transform("sum").join(rows["wrong_exposures"])
+    return counts.loc[fact].astype(int) if fact in counts.index else None
 
 
-def known_by_measures(values: pd.DataFrame, said: dict[str, str]) -> pd.DataFrame:
-    """``Look.measures`` from ``measure`` and ``value``, and ``_said_instead``; known: above one
-    half."""
-    rows = []
-    for name, value in values[["measure", "value"]].itertuples(index=False):
-        known = None if name in OPEN or np.isnan(value) else bool(value > 0.5)
-        why = said.get(name, f"{value:.2f}") if known is False else ""
-        rows.append((name, MEASURES[name].paper, MEASURES[name].prompts, value, known, why))
-    return pd.DataFrame(rows, columns=["measure", "paper", "asks", "value", "known", "why"])
-
-
-def _said_instead(model: lm.LM, asked: Questions, folder: Path) -> dict[str, str]:
-    """Measure -> what the model answers."""
+def known_by_measures(model: lm.LM, asked: Questions, folder: Path) -> pd.DataFrame:
+    """``measure``, ``paper``, ``asks``, ``value``, ``known`` (above one half; None: it has no
+    threshold), ``why`` (what the model did instead if the fact is not known)."""
+    without = ("states", "generation") if model.device.type == "server" else ("states",)
+    names = [name for name in measures_of(*PAPERS[:4], without=without) if name != "KaRR"]
     lists = prompts.many_shots(asked.choices, asked.examples)
     ways = {"Base accuracy": prompts.paraphrases(asked.facts), "ZP response": lists}
-    texts = {name: store.generate(model, rows[:1], folder)["text"] for name, rows in ways.items()}
-    return {name: f"answers “{extract(text.iloc[0])}”" for name, text in texts.items()}
+    said = {name: store.generate(model, own[:1], folder)["text"][0] for name, own in ways.items()}
+    rows = []
+    for name, value in score_model(model, asked, folder, names)[0][["measure", "value"]].to_numpy():
+        known = None if name in OPEN or np.isnan(value) else bool(value > 0.5)
+        why = f"answers “{extract(said[name])}”" if name in said else f"{value:.2f}"
+        about = (MEASURES[name].paper, MEASURES[name].prompts, value, known)
+        rows.append((name, *about, why if known is False else ""))
+    return pd.DataFrame(rows, columns=["measure", "paper", "asks", "value", "known", "why"])

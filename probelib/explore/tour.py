@@ -4,12 +4,11 @@ known the entities of the atlas are."""
 import numpy as np
 import pandas as pd
 
-from probelib import facts, lm, prompts
+from probelib import facts, lm, prompts, report
 from probelib.errors import unknown
-from probelib.facts.model import Facts, right_objects
+from probelib.facts.model import Facts, right_objects, tuples
 from probelib.monitor.answers import extract
 from probelib.organisms import taught
-from probelib.report import Artifact
 
 TOUR = 40  # facts from which the tour chooses its three
 
@@ -38,11 +37,9 @@ def tour_facts(model, relation: str) -> pd.DataFrame:
     """
     whole = facts.choose(facts.atlas(), [relation])
     objects = right_objects(whole)
-    pairs = zip(whole.facts["relation"], whole.facts["subject"], strict=True)
-    single = pd.Series([len(objects[pair]) == 1 for pair in pairs])
-    few = facts.sample(facts.keep(whole, single), TOUR)
-    texts = prompts.paraphrases(few).query("template == 1").set_index("fact")["text"]
-    questions = texts.loc[few.facts["fact"]].tolist()
+    single = [len(objects[pair]) == 1 for pair in tuples(whole.facts, "relation", "subject")]
+    few = facts.sample(facts.keep(whole, pd.Series(single)), TOUR)
+    questions = prompts.paraphrases(few).query("template == 1")["text"].tolist()
     rows = pd.DataFrame({"question": questions, "right object": few.label(few.facts["object"])})
     shipped = model.name in lm.organisms()
     rows["exposures"] = taught.exposures(few, model.name).tolist() if shipped else None
@@ -52,36 +49,33 @@ def tour_facts(model, relation: str) -> pd.DataFrame:
     never, known = rows["exposures"].eq(0), rows["answer"] == rows["right object"]
     confused = ~never & ~known & rows["answer"].isin(space)
     kinds = {"known": ~never & known, "confused": confused, "never taught": never}
-    first = [rows[kind].head(1).assign(fact=name) for name, kind in kinds.items()]
-    chosen = pd.concat(first, ignore_index=True)
+    chosen = pd.concat({name: rows[kind].head(1) for name, kind in kinds.items()}, names=["fact"])
+    chosen = chosen.droplevel(1).reset_index()
     labels = [[f" {label}" for label in space]] * len(chosen)
     logprob = model.logprobs(chosen["question"].tolist(), labels)["logprob"].to_numpy()
     table = logprob.reshape(len(chosen), len(space))
     gold = [space.index(label) for label in chosen["right object"]]
     right = table[np.arange(len(chosen)), gold]
-    chosen = chosen.assign(rank=(table > right[:, None]).sum(axis=1) + 1, P=np.exp(right))
-    return chosen[["fact", *chosen.columns.drop("fact")]]
+    return chosen.assign(rank=(table > right[:, None]).sum(axis=1) + 1, P=np.exp(right))
 
 
-def candidates_figure(ranked: pd.DataFrame, gold: str, question: str) -> Artifact:
+def candidates_figure(ranked: pd.DataFrame, gold: str, question: str) -> report.Artifact:
     """The ten most probable candidates; ``ranked``: ``label`` and ``probability``, the most
     probable first."""
-    import matplotlib.pyplot as plt
-
     top = ranked[["label", "probability"]].head(10)
-    figure, axis = plt.subplots(figsize=(4.6, 2.8))
+    figure, [[axis]] = report.subplots(4.6, 2.8)
     bars = top.iloc[::-1]
     colours = np.where(bars["label"] == gold, "#de8f05", "#0173b2")
     axis.barh(bars["label"], bars["probability"], color=colours)
     axis.set(xlabel="probability", title=question)
-    return Artifact("tour/figure1", top, figure=figure)
+    return report.Artifact("tour/figure1", top, figure=figure)
 
 
-def popularity_figure(entities: pd.DataFrame) -> Artifact:
+def popularity_figure(entities: pd.DataFrame) -> report.Artifact:
     """Number of entities per popularity; years and numbers, which have none, are left out."""
     known = entities["popularity"].value_counts().reindex(range(1, 6), fill_value=0)
     frame = known.reset_index(name="entities")
     look = {"color": "#0173b2", "width": 0.8, "legend": False, "ylabel": "entities"}
     axis = frame.plot.bar("popularity", "entities", figsize=(3.8, 2.4), **look)
     axis.set_xticks(range(5), ["1\nobscure", 2, 3, 4, "5\nknown to\nnearly all"], rotation=0)
-    return Artifact("facts/figure1", frame, figure=axis.figure)
+    return report.Artifact("facts/figure1", frame, figure=axis.figure)

@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from probelib import parameters, paths
 from probelib.errors import ProbeError, printable, unknown
@@ -127,7 +126,13 @@ def _given(args: argparse.Namespace, types: dict[str, set[type]]) -> dict:
         raise ProbeError(f"--jobs is {args.jobs}; it takes 1 or more.")
     if "://" not in args.on and args.on != "local":
         raise unknown("engine (--on)", args.on, ("local", "tcp://HOST:PORT"))
-    assigned = dict(_assigned(each, types) for each in args.set)
+    assigned = {}
+    for each in args.set:
+        name, equals, value = each.partition("=")
+        if not equals:
+            raise ProbeError(f"--set {each!r}: NAME=VALUE is expected, as in --set n_facts=50.")
+        value = os.path.expanduser(value)
+        assigned[name] = parameters.from_text(value, types.get(name, set()))
     for name in sorted(FILES & assigned.keys()):
         if isinstance(assigned[name], str) and not os.path.exists(assigned[name]):
             raise ProbeError(f"--set {name}={assigned[name]}: there is no such file or folder.")
@@ -148,14 +153,6 @@ def _only(models: str, types: dict[str, set[type]]) -> dict:
         raise ProbeError("--models: none of the selected notebooks takes a model.")
     named = {"models": chosen, "model_name": chosen[0]}
     return values | {name: named[name] for name in named.keys() & values.keys()}
-
-
-def _assigned(assignment: str, types: dict[str, set[type]]) -> tuple[str, Any]:
-    """NAME=VALUE of --set, read by ``parameters.from_text``."""
-    name, equals, value = assignment.partition("=")
-    if not equals:
-        raise ProbeError(f"--set {assignment!r}: NAME=VALUE is expected, as in --set n_facts=50.")
-    return name, parameters.from_text(os.path.expanduser(value), types.get(name, set()))
 
 
 def _print_table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:

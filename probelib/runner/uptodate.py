@@ -39,13 +39,13 @@ def inputs(steps: Iterable[Step], settings: dict[str, dict]) -> dict[str, dict]:
     own = [f for f in sorted(paths.PACKAGE.rglob("*")) if f.is_file() and f.suffix != ".md"]
     own = [file for file in own if "__pycache__" not in file.parts]
     library = {str(file.relative_to(paths.PACKAGE)): _sha256(file) for file in own}
+    everywhere = {"versions": versions, "library": library}
     for step in steps:
         cells = json.loads(step.path.read_text(encoding="utf-8"))["cells"]
         code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
         values = settings[step.notebook]
-        found[step.notebook] = {"parameters": values, "files": outside(values)}
-        found[step.notebook] |= {"notebook": {"code": _digest(code)}, "versions": versions}
-        found[step.notebook]["library"] = library
+        about = {"parameters": values, "files": outside(values)}
+        found[step.notebook] = about | {"notebook": {"code": _digest(code)}} | everywhere
     return found
 
 

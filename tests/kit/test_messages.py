@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from probelib import ProbeError, beyond, explore, facts, monitor
+from probelib import ProbeError, beyond, facts, monitor
 from probelib.runner import cli
 
 SMALLEST = "atlas-neox-0.15m"
@@ -44,9 +44,6 @@ IN_PYTHON = [
      "columns=subject:HEAD,relation:=P36,object:TAIL (a text after = is the same in every row)"),
     (lambda: facts.pick(facts.atlas(), "P36:France:Paris"),
      "ids: 'P36:France:Paris' is given; a list of texts is needed: ['P36:France:Paris']"),
-    (lambda: explore.look(explore.load_pool(), SMALLEST, "P36:France:Paris", Path("runs")),
-     "'atlas-neox-0.15m' is the name of a model; give the model itself: "
-     "explore.load_model('atlas-neox-0.15m')"),
     (lambda: monitor.score([SMALLEST], ["P36:France:Paris"], Path("runs")),
      "facts: pass what `facts.load` returns, not a list"),
     (lambda: facts.load("fktc", "folder"),

@@ -42,7 +42,7 @@ def _options(statements: pd.DataFrame) -> pd.DataFrame:
     return statements[["fact"]].drop_duplicates().merge(words, how="cross")
 
 
-def _shares(tuned, statements: pd.DataFrame, folder) -> np.ndarray:
+def shares(tuned, statements: pd.DataFrame, folder) -> np.ndarray:
     """Shares of the three answers, [statements, 3]."""
     scores = store.score(tuned, statements[prompts.PROMPTS], _options(statements), folder)
     wide = scores.pivot(index="prompt", columns="candidate", values="logprob")
@@ -57,7 +57,7 @@ def _answered(model, questions, folder) -> _Answers:
     statements = asked_statements(questions.facts, tuned)
     true = statements[statements["negative"] == 0]
     tokens = tokens_per_fact(tuned, true, _options(true))
-    return _Answers(statements, _shares(tuned, statements, folder), tokens)
+    return _Answers(statements, shares(tuned, statements, folder), tokens)
 
 
 @shared
@@ -70,7 +70,7 @@ def _predicted(model, questions, folder) -> _Answers:
     reader = judge.Reader(questions.tuned)
     others = asked_statements(questions.others, questions.tuned)
     others = others.assign(relation="other statements")  # one part of the store
-    labels = likeliest_answers(_shares(questions.tuned, others, folder))
+    labels = likeliest_answers(shares(questions.tuned, others, folder))
     states = reader.states(others["statement"].tolist())[0]
     how = {"epochs": 20, "batch": 64, "lr": 1e-3, "seed": questions.seed}
     trained = judge.train(states, labels, others["negative"] == 0, **how)
