@@ -13,7 +13,7 @@ import scipy
 from probelib import facts, report, stats
 from probelib.beyond.artifacts import PAPER_COLOURS
 from probelib.facts.text import read_yaml
-from probelib.report import Artifact, cases, check
+from probelib.report import Artifact, check
 from probelib.stats import wilson
 from probelib.zplke import measures as zplke
 
@@ -67,23 +67,21 @@ def random_distractors(choices: pd.DataFrame, n: int) -> pd.DataFrame:
 
 def gpt2_accuracy(choices: pd.DataFrame) -> Artifact:
     """Accuracy per relation with Wilson's interval, beside ``chance`` (1 / candidates); ``p``:
-    one-sided exact binomial test; ``choices``: ``choose_candidates``."""
+    one-sided exact binomial test, Holm-adjusted; ``choices``: ``choose_candidates``."""
     names, rows = facts.atlas().relations.set_index("relation")["name"].to_dict(), []
     names |= read_yaml(Path(__file__).with_name("bear_names.yaml"))
     for relation, group in choices.groupby("relation", sort=False):
         right, n, candidates = int(group["correct"].sum()), len(group), group["wrong"].mean() + 1
         p = scipy.stats.binomtest(right, n, 1 / candidates, "greater").pvalue
-        accuracy = (right / n, *wilson(right, n))
-        rows.append(
-            (relation, names.get(relation, "–"), n, candidates, *accuracy, 1 / candidates, p)
-        )
+        share = (right / n, *wilson(right, n), 1 / candidates, p)
+        rows.append((relation, names.get(relation, "–"), n, candidates, *share))
     columns = ["relation", "name", "n", "candidates", "accuracy", "accuracy low", "accuracy high"]
     table = pd.DataFrame(rows, columns=[*columns, "chance", "p"])
-    table = table.sort_values("accuracy", **stats.BEST_FIRST)
-    above = table.assign(gain=table["accuracy"] - table["chance"])
-    for end in ("low", "high"):
-        above[f"gain {end}"] = table[f"accuracy {end}"] - table["chance"]
-    found = check("beyond/gpt2_accuracy", chance=cases(above, "gain", "relation", "n"))
+    table = table.assign(p=stats.holm(table["p"])).sort_values("accuracy", **stats.BEST_FIRST)
+    gain = choices["correct"] - 1 / (choices["wrong"] + 1)
+    low, high = stats.mean_interval(gain)
+    above = {"value": gain.mean(), "low": low, "high": high, "n": len(gain)}
+    found = check("beyond/gpt2_accuracy", chance=above)
     return Artifact("beyond/gpt2_accuracy", table, found)
 
 

@@ -83,8 +83,7 @@ def optimum(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
     """Min@n and Avg@n with the optimal distractors and ApprOpt's; ``outcomes``: by strategy."""
     curves = {f"{a}@n": _curves(outcomes, seed, a) for a in ("Min", "Avg")}
     frames = [_rows(own, "strategy", aggregate=name[:3]) for name, own in curves.items()]
-    last = outcomes["opt"].shape[1]
-    gap = change_of(outcomes["appropt"], outcomes["opt"], last, "Avg", seed)
+    gap = change_of(outcomes["appropt"], outcomes["opt"], outcomes["opt"].shape[1], "Avg", seed)
     figure = report.bands(curves, "distractors n", "mean (lower: harder)", NAMES.values())
     claims = check("distractors/optimum", gap=gap)
     return Artifact("distractors/optimum", pd.concat(frames), claims, figure)
@@ -201,8 +200,8 @@ def figure3(table: pd.DataFrame, missed: str = "") -> Artifact:
     """Agreement against the number of distractors (``measures.agreement_by_n``). ``missed``, also
     of figures 4 and 6: see ``Calibrations``."""
     curves = {s: _band(own, "n", "tau") for s, own in table.groupby("strategy", sort=False)}
-    labels, last = ("distractors n", "Kendall's tau, mean of the test folds"), table["n"].max()
-    figure = report.bands({"": curves}, *labels)
+    last = table["n"].max()
+    figure = report.bands({"": curves}, "distractors n", "Kendall's tau")
     figure.axes[0].autoscale(axis="y")
     for place, tau in enumerate(curve["mean"] for curve in curves.values()):
         for n in tau.index[tau >= tau.max() - NEAR][:1]:
@@ -216,7 +215,7 @@ def figure3(table: pd.DataFrame, missed: str = "") -> Artifact:
 
 def figure4(table: pd.DataFrame, missed: str = "") -> Artifact:
     """Agreement against the number of sentences (``measures.agreement_by_sentences``)."""
-    figure = _by_sentences(table, "tau", "Kendall's tau, mean of the test folds")
+    figure = _by_sentences(table, "tau", "Kendall's tau")
     last = cases(table[table["sentences"] == table["sentences"].max()], "gain", "measure")
     last = last.assign(missed=missed)
     frame = table[["measure", "sentences", "tau", *ends("tau"), "std", "choices", "undefined"]]
@@ -252,9 +251,9 @@ def _by_sentences(table: pd.DataFrame, y: str, label: str):
 def figure5(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
     """Mean Avg@n with ApprOpt against n, one line per model (``scores.outcomes_by_model``)."""
     by_size = sorted(outcomes, key=lambda name: outcomes[name].attrs["parameters"])
-    curves, last = _curves(outcomes, seed, "Avg"), outcomes[by_size[0]].shape[1]
-    named = {name.removeprefix("atlas-"): curves[name] for name in by_size}
-    figure = report.bands({"": named}, "distractors n", "mean Avg@n")
+    curves, last = _curves(outcomes, seed, "Avg"), min(READ_AT, outcomes[by_size[0]].shape[1])
+    panel = {"": {name: curves[name] for name in by_size}}
+    figure = report.bands(panel, "distractors n", "mean Avg@n", models=True)
     size = lambda name: outcomes[name].attrs["parameters"]
     missed = "" if size(by_size[0]) < size(by_size[-1]) else "models of two sizes"
     step = lambda large, small: change_of(outcomes[large], outcomes[small], last, "Avg", seed)
@@ -267,7 +266,8 @@ def figure5(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
 
 def figure8(outcomes: dict[str, dict[str, pd.DataFrame]], seed: int = 0) -> Artifact:
     """Avg@20 against model size with fits; ``outcomes``: search -> ``scores.outcomes_by_model``."""
-    figure, (axes,) = report.subplots(report.TWO_COLUMNS, 2.6, 1, len(outcomes), sharey=True)
+    shared = {"columns": len(outcomes), "sharex": True, "sharey": True}
+    figure, (axes,) = report.subplots(report.TWO_COLUMNS, 2.6, **shared)
     frames, slopes = [], {}
     for axis, (search, own) in zip(axes, outcomes.items(), strict=True):
         n = min(READ_AT, *(beaten.shape[1] for beaten in own.values()))
@@ -308,5 +308,5 @@ def _draw_fits(axis, points: pd.DataFrame, fits: pd.DataFrame) -> None:
         value = value if fit.kind == "linear" else 1 / (1 + np.exp(-value))
         axis.plot(grid, value, zorder=1, **looks[fit.kind])
     axis.axhline(0.9, color="0.6", linewidth=1)
-    axis.set(xscale="log", xlabel="parameters")
+    axis.set(xscale="log", xlabel="parameters", yticks=[0, 0.3, 0.6, 0.9])
     axis.tick_params(which="minor", labelbottom=False)

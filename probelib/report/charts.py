@@ -97,10 +97,10 @@ def lines(axis, rows, title: str, split: float = 0.72) -> None:
         axis.text(split, y + 0.5, mark + answer, color=colour, weight="bold", **look)
 
 
-def bands(panels: dict[str, dict[str, pd.DataFrame]], xlabel: str, ylabel: str, first=()):
+def bands(panels: dict, xlabel: str, ylabel: str, first=(), models: bool = False):
     """A figure of panels (title -> curves) side by side: a line and its band per curve (name ->
-    ``mean``, ``low`` and ``high``, shares, by x, whole numbers from 1). The x axis is logarithmic,
-    with markers at its ticks. ``first``: names that have the first looks in every figure."""
+    ``mean``, ``low``, ``high``, shares, by x, whole numbers from 1; x is logarithmic). ``first``:
+    names with the first looks in every figure; ``models``: the names are those of models."""
     width = COLUMN if len(panels) < 3 else TWO_COLUMNS
     figure, axes = subplots(width, 2.3, columns=len(panels), sharey=True)
     names, drawn = [*dict.fromkeys([*first, *(n for own in panels.values() for n in own)])], {}
@@ -111,10 +111,10 @@ def bands(panels: dict[str, dict[str, pd.DataFrame]], xlabel: str, ylabel: str, 
         axis.set_xticks(ticks, ticks)
         axis.minorticks_off()
         for name, curve in curves.items():
-            look = style_at(names.index(name))
+            look = model_style(name) if models else style_at(names.index(name))
             at = [i for i, x in enumerate(curve.index) if x in ticks]
-            more = {"markevery": at, "markersize": 3, "linewidth": 1.2, "zorder": 3}
-            drawn[name] = axis.plot(curve.index, curve["mean"], clip_on=False, **look, **more)[0]
+            look |= {"markevery": at, "markersize": 3, "linewidth": 1.2, "clip_on": False}
+            (drawn[name.removeprefix("atlas-")],) = axis.plot(curve.index, curve["mean"], **look)
             area = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
             axis.fill_between(curve.index, curve["low"], curve["high"], **area)
         axis.set_title(title, fontsize=7, fontweight="normal")

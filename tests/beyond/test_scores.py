@@ -80,7 +80,7 @@ def test_seen_paraphrases_are_compared_with_as_many_held_out_ones(about, tmp_pat
         return rows.assign(correct=rows["prompt"].map(seen))
 
     monkeypatch.setattr(monitor_scores, "score_answers", right_in_seen)
-    names = ["Base accuracy", "Accuracy over wordings", "Accuracy behind hints"]
+    names = ["Base accuracy", "Accuracy over paraphrases", "Accuracy after contexts"]
     values, tokens = scores.score([BASE], about, tmp_path, measures=[*names, "MONITOR"])
     held_out, _ = scores.score([BASE], about.held_out(), tmp_path, measures=[*names, "MONITOR"])
     right = values["value"][values["measure"].isin(names)]
@@ -89,7 +89,7 @@ def test_seen_paraphrases_are_compared_with_as_many_held_out_ones(about, tmp_pat
     framed = prompts.with_contexts(about.facts)
     negative = framed[framed["context"].str.startswith("negative") & framed["template"].isin(SEEN)]
     own = tokens_per_fact(lm.load(BASE), negative, prompts.gold(about.facts), end=True)
-    assert tokens["Accuracy behind hints"] == own
+    assert tokens["Accuracy after contexts"] == own
     assert about.held_out().sentences()["template"].isin(HELD_OUT).all()
 
 

@@ -43,7 +43,7 @@ def test_the_numbers_are_those_of_the_papers(seen, folder):
     assert values["Primary anchor"] == pytest.approx(distances["pbar"])
     assert values["MONITOR"] == pytest.approx(-distances["root"] / distances["pbar"])
     plain = seen.framed[(seen.framed["context"] == "none") & seen.framed["template"].isin((1, 2))]
-    assert values["Accuracy over wordings"] == plain["correct"].mean()
+    assert values["Accuracy over paraphrases"] == plain["correct"].mean()
     known = seen.measures.set_index("measure")["known"]
     assert known[["MONITOR", "Avg@n Random"]].isna().all()
     assert (known.dropna() == (values[known.notna()] > 0.5)).all()

@@ -42,7 +42,7 @@ def _tokens(model, asked: _Interference, used: pd.Series) -> float:
     return tokens_per_fact(model, asked.framed[used], asked.gold, end=True)
 
 
-@measure("MONITOR", paper="monitor", prompts="questions behind hints")
+@measure("MONITOR", paper="monitor", prompts="questions after contexts")
 def monitor_term(model, questions, folder):
     """Minus the ratio of a fact's root and its mean primary anchor [monitor, Eq. 3]."""
     table = _distances(model, questions, folder)
@@ -75,5 +75,5 @@ def _accuracy(model, questions, folder, context: str, first: bool = False):
 _plain, _behind = partial(_accuracy, context="none"), partial(_accuracy, context="negative")
 _share = {"probability": True, "paraphrased": True}
 measure("Base accuracy", "monitor", "a question", paraphrased=True)(partial(_plain, first=True))
-measure("Accuracy over wordings", "monitor", "questions", **_share)(_plain)
-measure("Accuracy behind hints", "monitor", "questions behind hints", **_share)(_behind)
+measure("Accuracy over paraphrases", "monitor", "questions", **_share)(_plain)
+measure("Accuracy after contexts", "monitor", "questions after contexts", **_share)(_behind)
