@@ -134,10 +134,9 @@ def heat(axis, table: pd.DataFrame, low=-1.0, high=1.0, colours: str = "RdBu") -
         known = np.isfinite(value)
         red, green, blue = shown.cmap(shown.norm(value))[:3] if known else (1, 1, 1)
         light = 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2  # WCAG
-        look = {"ha": "center", "va": "center", "fontsize": 6}
-        look["color"] = "black" if light > 0.18 else "white"
-        text = re.sub(r"^(-?)0\.", r"\1.", f"{round(value, 2) + 0.0:.2f}").replace("1.00", "1.0")
-        axis.text(j, i, text if known else "–", **look)
+        look = {"ha": "center", "va": "center", "color": "black" if light > 0.18 else "white"}
+        text = re.sub(r"^(-?)0\.", r"\1.", f"{value:z.2f}").replace("1.00", "1.0")
+        axis.text(j, i, text if known else "–", fontsize=6, **look)
     room = 72 * axis.figure.get_figwidth() * axis.get_position().width / len(table.columns)
     long = 4 * max(len(str(name)) for name in table.columns) > room  # points, at 7 points a letter
     tilted = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if long else {}
@@ -169,43 +168,44 @@ def literal(figure) -> None:
 
 def dot_rows(panels: dict, row: str, series: str, label: str, level=np.nan, side: int = 1):
     """A figure of panels (title -> numbers), ``side`` by side: one line per value of column
-    ``row``, one mark per value of column ``series`` at ``value``, with its interval ``low`` to
-    ``high``. ``level``: of a dotted vertical line; ``label``: of the x axis. A column ``mirror`` is
-    drawn as a short stroke. Series that are models keep their colours (``model_style``)."""
-    names = list(dict.fromkeys(name for numbers in panels.values() for name in numbers[series]))
-    models = set(names) <= set(organisms())
+    ``row``, one mark per value of column ``series`` (a category keeps its look, a model its
+    ``model_style``) at ``value``, with its interval ``low`` to ``high``, and a short stroke at
+    ``mirror``. ``level``: of a dotted vertical line; ``label``: of the x axis."""
+    every, drawn = pd.concat(panels.values()), {}
+    seen = every[series].unique()
+    names = list(getattr(every[series].array, "categories", seen))
+    models = set(seen) <= set(organisms())
     sizes = [own[row].nunique() for own in panels.values()]
     most = [max(sizes[i : i + side]) for i in range(0, len(sizes), side)]
-    down, legend = len(most), 0.13 * -(-len(names) // 3)
-    height = 0.7 + 0.3 * down + sum(most) * max(0.16, 0.07 * len(names)) + legend
+    down, legend = len(most), 0.13 * -(-len(seen) // 3)
+    height = 0.7 + 0.3 * down + sum(most) * max(0.16, 0.07 * len(seen)) + legend
     width = COLUMN if side == 1 else TWO_COLUMNS
     figure, axes = subplots(width, height, down, side, sharex=True, height_ratios=most)
     dots = {"linestyle": "", "markersize": 3, "elinewidth": 0.8, "clip_on": False, "zorder": 3}
     for axis, (title, numbers) in zip(axes.flat, panels.items(), strict=False):
         lines = list(dict.fromkeys(numbers[row]))
-        for place, name in enumerate(names):
-            own = numbers[numbers[series] == name].drop_duplicates(row)
-            own = own.set_index(row).reindex(lines)
-            at = np.arange(len(lines)) + (place - (len(names) - 1) / 2) * 0.7 / len(names)
+        shown = [name for name in names if (numbers[series] == name).any()]
+        for place, name in enumerate(shown):
+            own = (
+                numbers[numbers[series] == name].drop_duplicates(row).set_index(row).reindex(lines)
+            )
+            at = np.arange(len(lines)) + (place - (len(shown) - 1) / 2) * 0.7 / len(shown)
             bars = np.clip([own["value"] - own["low"], own["high"] - own["value"]], 0, None)
-            look = (model_style(name) if models else style_at(place)) | dots
-            axis.errorbar(own["value"], at, xerr=bars, label=name.removeprefix("atlas-"), **look)
+            look = (model_style(name) if models else style_at(names.index(name))) | dots
+            drawn[name.removeprefix("atlas-")] = axis.errorbar(own["value"], at, xerr=bars, **look)
             if "mirror" in own:
                 axis.plot(own["mirror"], at, "|", color=look["color"], markersize=6, clip_on=False)
-        axis.set_yticks(range(len(lines)), lines)
-        axis.set_ylim(len(lines) - 0.5, -0.5)
+        axis.set(yticks=range(len(lines)), yticklabels=lines, ylim=(len(lines) - 0.5, -0.5))
         axis.set_title(title, fontsize=7, fontweight="normal")
         if np.isfinite(level):
             axis.axvline(level, color="0.3", linestyle=":", linewidth=1)
     for axis in axes.flat[len(panels) :]:
         axis.axis("off")
     figure.supxlabel(label, fontsize=7)
-    drawn = pd.concat(panels.values())[["value", "low", "high"]].stack()
-    if drawn.between(0, 1).all():  # the axis of probabilities and shares ends at 0 and 1
+    if every[["value", "low", "high"]].stack().between(0, 1).all():  # probabilities and shares
         axes[0, 0].set_xlim(*np.clip(axes[0, 0].get_xlim(), 0, 1))
-    if len(names) > 1:
-        handles = axes[0, 0].get_legend_handles_labels()
-        figure.legend(*handles, loc="outside upper center", ncols=3, fontsize=SMALL)
+    if len(seen) > 1:
+        figure.legend(drawn.values(), drawn, loc="outside upper center", ncols=3, fontsize=SMALL)
     return figure
 
 

@@ -18,6 +18,8 @@ SEQUENCES = ["zplke/figure4", "zplke/figure11", "zplke/figure12", "zplke/figure1
 TUNING = ("base accuracy", "fine-tuned accuracy", "difference")
 LEGEND = {"loc": "outside upper center", "ncols": 3, "fontsize": SMALL}
 FEWEST = 5  # facts from which on figure 10 shows an accuracy
+BOX = {"pad": 0.6, "facecolor": "white", "edgecolor": "none"}
+_cut = lambda text, width=34: textwrap.shorten(text, width, placeholder=" ...")
 ROLES = {"rest": ("#0173b2", "o"), "after": ("#56b4e9", "s"), "replaced": ("#d55e00", "x")}
 
 
@@ -36,10 +38,6 @@ def short_labels(models) -> dict[str, str]:
     models = list(dict.fromkeys(models))
     short = [model.rsplit("/", 1)[-1].removeprefix("atlas-") for model in models]
     return dict(zip(models, short if len(set(short)) == len(short) else models, strict=True))
-
-
-def _cut(text: str, width: int = 34) -> str:
-    return textwrap.shorten(text, width, placeholder=" ...")
 
 
 def _missed(estimates: pd.DataFrame, requirement: str, models) -> pd.DataFrame:
@@ -93,7 +91,7 @@ def figure1(answers: pd.DataFrame, fact: Facts, some: Facts) -> Artifact:
     rows = rows.set_index("fact").loc[kept].reset_index()
     figure, axes = report.subplots(report.TWO_COLUMNS, 0.62 * len(kept) + 0.1, len(kept))
     for axis, (name, own) in zip(axes.flat, rows.groupby("fact", sort=False), strict=True):
-        cut = own["input"].map(lambda text: text if len(text) < 80 else f"... {text[-76:]}")
+        cut = own["input"].map(lambda t: t if len(t) < 80 else f"... {t[-76:].split(' ', 1)[-1]}")
         title = f"right: {own['outcome'].iloc[0]} ({own['facts'].iloc[0]} of {len(right)} facts)"
         panel = list(zip(cut, own["output"], own["right"], strict=True))
         report.lines(axis, panel, f"{title}; here the object is {labels[name]}", 0.76)
@@ -206,7 +204,7 @@ def _panels(frame: pd.DataFrame, contexts: list[str], model: str, longest: float
             axis.axvline(longest + 0.5, color="0.5", linewidth=0.6)
         for x, y in panel.loc[panel["star"], ["position", "probability"]].to_numpy():
             axis.scatter(x, y, marker="*", **star)
-            axis.annotate(f"{y:.2f}", (x, y), (5, 3), textcoords="offset points", fontsize=SMALL)
+            axis.text(x + 4, y + 0.07, f"{y:.2f}", fontsize=SMALL, bbox=BOX)
         axis.set(ylim=(-0.06, 1.06))
         axis.set_title(f"({letter}) {context}, {model}", fontsize=7)
     figure.legend(*axes[0, 0].get_legend_handles_labels(), **LEGEND)
@@ -285,9 +283,9 @@ def figure5(cells: pd.DataFrame) -> Artifact:
     for key, own in cells.groupby(["test", "model", "method"]):
         row = dict(zip(("test", "model", "method"), key, strict=True))
         rows.append(row | report.interval("accuracy", own["accuracy"], stats.mean_interval))
-    frame, order = pd.DataFrame(rows), [m for m in ORDER if m in set(cells["method"])]
-    shown = report.marks(frame, "accuracy").set_index(["model", "method"])
-    shown = shown.loc[[(m, method) for m in models for method in order]].reset_index()
+    frame = pd.DataFrame(rows)
+    shown = report.marks(frame, "accuracy").sort_values("model", key=lambda m: m.map(models.index))
+    shown["method"] = pd.Categorical(shown["method"], ORDER)  # one colour in figures 5, 14 and 15
     shown["model"] = shown["model"].map(short_labels(models))
     letters = zip("aab", measures.TESTS, strict=True)
     panels = {f"({letter}) {test}": shown[shown["test"] == test] for letter, test in letters}
@@ -311,8 +309,8 @@ def relations_figure(name: str, cells: pd.DataFrame, facts: Facts) -> Artifact:
     frame = frame.assign(relation=frame["relation"].map(_names(facts)), **ends)
     rows = report.marks(frame[frame["test"] == test], "accuracy")
     best = rows[rows["method"] == "ZP-LKE"].groupby("relation")["value"].mean()
-    rows = rows.assign(best=rows["relation"].map(best), place=rows["method"].map(ORDER.index))
-    rows = rows.sort_values(["best", "relation", "place"], ascending=[False, True, True])
+    rows["best"], rows["method"] = rows["relation"].map(best), pd.Categorical(rows["method"], ORDER)
+    rows = rows.sort_values(["best", "relation", "method"], ascending=[False, True, True])
     rows["relation"] = rows["relation"].map(_cut)
     labels = short_labels(cells.attrs["models"])
     panels = {label: rows[rows["model"] == model] for model, label in labels.items()}
@@ -426,7 +424,7 @@ def figure7(matrix: pd.DataFrame, facts: Facts, rule: pd.Series) -> Artifact:
     means, called = matrix.mean().sort_values(ascending=False), _names(facts)
     shown = matrix.rename(index=short_labels(matrix.index)).T.loc[means.index]
     shown = shown.assign(**{"best rule": rule})
-    shown.index = [_cut(called[r], 50) for r in means.index]
+    shown.index = [_cut(called[r], width=50) for r in means.index]
     width = 0.1 + 0.05 * shown.index.str.len().max() + 0.165 * shown.shape[1]  # names, cells
     figure, axes = report.subplots(max(report.COLUMN, width), 1.0 + 0.135 * len(shown))
     _heat(axes[0, 0], shown, 0, columns=[*matrix.index, "rule"])
@@ -441,8 +439,10 @@ def figure7(matrix: pd.DataFrame, facts: Facts, rule: pd.Series) -> Artifact:
 
 
 def figure8(matrix: pd.DataFrame, rule: pd.Series) -> Artifact:
-    """Heat maps of ``measures.family_correlations``, of accuracies and of those minus ``rule``."""
-    versions = {"r": matrix, "r minus best rule": matrix - rule[matrix.columns]}
+    """Heat maps of ``measures.family_correlations``, of accuracies and given ``rule`` (partial)."""
+    slope = lambda own: np.polyfit(rule[own.dropna().index], own.dropna(), 1)[0]
+    left = matrix.apply(lambda own: own - slope(own) * rule[matrix.columns], axis=1)
+    versions = {"r": matrix, "r given the best rule": left}
     tables = {k: measures.family_correlations(own, family) for k, own in versions.items()}
     long = {k: t.rename_axis(columns="b").stack(future_stack=True) for k, t in tables.items()}
     long = pd.DataFrame(long).reset_index()
