@@ -119,7 +119,7 @@ def quality_against_cost(ranked: pd.DataFrame, beside: pd.DataFrame | None = Non
         ends = stats.percentile_interval(stats.bootstrap(of, len(both)))
         found["alike"] = {"value": np.corrcoef(ranks)[0, 1], "low": ends[0], "high": ends[1]}
     name = "beyond/quality_against_cost"
-    return Artifact(name, table, check(name, **found), figure)
+    return Artifact(name, table, check(name, **found) if found else None, figure)
 
 
 def _draw_bed(axis, points: pd.DataFrame, names: list[str], unable: list[str]) -> None:
