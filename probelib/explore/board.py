@@ -33,7 +33,7 @@ def board_figure(seen: Look) -> report.Artifact:
     sizes = ("font.size", "xtick.labelsize", "ytick.labelsize", "legend.fontsize")
     with matplotlib.rc_context(dict.fromkeys(sizes, SMALLEST)):
         figure, numbers = Figure((11, 12.6), layout="none"), {}
-        figure.subplots_adjust(0.155, 0.045, 0.985, 0.925, 0.38, 0.34)
+        figure.subplots_adjust(0.175, 0.045, 0.985, 0.925, 0.38, 0.34)
         grid = figure.add_gridspec(3, 2, height_ratios=(1, 1, 1.45))
         panels = {"MONITOR": (_anchors, grid[0, 0]), "ZP-LKE": (_curve, grid[0, 1])}
         panels["Distractors"] = (_options, grid[1, 0])
