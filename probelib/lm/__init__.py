@@ -13,7 +13,7 @@ see how scoring works). Four verbs:
 ==============  ====================================================================================
 ``text``        the tokenizer held against its file; chat turns up to the place of the answer
 ``tokens``      text -> ids, with one rule for the boundary between prompt and continuation
-``plain``       the reference: one sequence per request
+``plain``       the reference: one sequence per request; encoder-decoders; the middle path
 ``tree``        the fast path: every distinct token of the prefix tree is forwarded once
 ``scoring``     ``logprobs``
 --------------  ------------------------------------------------------------------------------------
@@ -24,8 +24,7 @@ see how scoring works). Four verbs:
 ``names``       shipped models, display names, families
 ``version``     code and libraries that compute scores, part of every key
 ``decode/``     ``generate``, ``top_continuations``: searches in one shared cache
-``internals/``  files, weights, memory, forwards; encoder-decoders, masked models; states,
-                gradients
+``internals/``  files, weights, memory, forwards; masked models; states, gradients
 ``remote/``     models behind OpenAI-style servers
 ==============  ====================================================================================
 """

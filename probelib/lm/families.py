@@ -23,13 +23,7 @@ NO_POSITIONS = {"bloom", "mpt"}  # ALiBi only; they silently ignore position_ids
 
 
 def forward_packed(
-    hf_model,
-    cache,
-    tokens: Ints,
-    depth: np.ndarray,
-    visible: torch.Tensor,
-    keep: Ints,
-    layer: int | None = None,
+    hf_model, cache, tokens: Ints, depth: np.ndarray, visible: torch.Tensor, keep: Ints, layer=None
 ) -> torch.Tensor:
     """Forward a packed row after a cache (which it extends); return the outputs at some tokens.
 
@@ -67,8 +61,8 @@ def layer_states(output, layer: int) -> torch.Tensor:
         raise ProbeError(f"layer {layer} does not exist; allowed: {known}")
     hidden = output.hidden_states[layer]
     if hidden.dim() != 3:
-        what = f"layer {layer} returns hidden states of shape {tuple(hidden.shape)}"
-        raise ProbeError(f"{what}, not one per token: use another model family")
+        what = f"states of shape {tuple(hidden.shape)}, not one per token"
+        raise ProbeError(f"layer {layer} returns {what}: use another model family")
     return hidden
 
 

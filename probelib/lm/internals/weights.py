@@ -9,7 +9,7 @@ import numpy as np
 from probelib.errors import ProbeError
 from probelib.lm.internals.folders import stored_quantization
 from probelib.lm.internals.memory import BUFFERS, EMBEDDINGS
-from probelib.lm.text import first_line
+from probelib.lm.text import DATA, first_line
 
 # llm_int8_threshold 0: no outlier columns per batch, so that scores do not depend on the batch
 QUANTIZE: dict[str, dict] = {
@@ -17,10 +17,7 @@ QUANTIZE: dict[str, dict] = {
     "4bit": {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"},
 }
 # parts of names of weights that text does not need: other modalities, draft heads, other tasks
-UNUSED = re.compile(
-    "vision|visual|image|audio|speech|video|talker|multi_modal|mm_|mtp|nextn|pooler|"
-    "seq_relationship|v_head|discriminator|generator"
-)
+UNUSED = re.compile("|".join(DATA["unused_weights"]))
 
 
 def load_weights(model):
@@ -77,8 +74,15 @@ def prepare(model, hf_model) -> None:
     if not model.masked:
         with forwarding(model):
             refuse_bidirectional(model, hf_model)
+    start = None
+    if model.encoder_decoder:  # some define its first token in generation_config.json only
+        both = hf_model.config, hf_model.generation_config
+        starts = [getattr(config, "decoder_start_token_id", None) for config in both]
+        start = next((start for start in starts if start is not None), None)
+        if start is None:
+            raise ProbeError(f"{model.name}: no configuration has a decoder_start_token_id")
+        hf_model.config.decoder_start_token_id = start
     # without penalties and bans of generation_config.json, which would change generated texts
-    start = _decoder_start(model, hf_model) if model.encoder_decoder else None
     hf_model.generation_config = GenerationConfig(decoder_start_token_id=start)
 
 
@@ -105,8 +109,8 @@ def quantization_of(folder: Path, quantize: str | None) -> str | None:
         return quantize
     name = packed_as(stored)
     if quantize not in (None, name):
-        what = f"{folder}: the weights are stored as {name} already"
-        raise ProbeError(f"{what}; omit quantize={quantize!r}, or load the unquantized model")
+        what = f"its weights are stored as {name} already; omit quantize={quantize!r}"
+        raise ProbeError(f"{folder}: {what}, or load the unquantized model")
     return name
 
 
@@ -178,12 +182,3 @@ def refuse_bidirectional(model, hf_model) -> None:
                 f"later token, or encoding the prompt apart, changes its logits by {by.max():.2g}. "
                 "In config.json masked ones need '...ForMaskedLM', decoders is_decoder=true"
             )
-
-
-def _decoder_start(model, hf_model) -> int:
-    """The decoder's first token, which some models define in generation_config.json only."""
-    for config in (hf_model.config, hf_model.generation_config):
-        if (start := getattr(config, "decoder_start_token_id", None)) is not None:
-            hf_model.config.decoder_start_token_id = start
-            return start
-    raise ProbeError(f"{model.name}: no file of its configuration has a decoder_start_token_id")
