@@ -58,9 +58,8 @@ def load(source, tokenizer=None, name=None, quantize=None, device="auto", dtype=
 def load_decoders(names: list[str], **options) -> dict[str, Model]:
     """Name -> decoder-only model; ``options`` as in ``load``. ProbeError for others."""
     loaded = {name: load(name, **options) for name in names}
-    for name, model in loaded.items():
-        if model.encoder_decoder:
-            raise ProbeError(f"{name} is an encoder-decoder, which continues no prompt; omit it")
+    if other := [name for name, model in loaded.items() if model.encoder_decoder]:
+        raise ProbeError(f"{other[0]} is an encoder-decoder, which continues no prompt; omit it")
     return loaded
 
 
@@ -116,9 +115,9 @@ class InMemory(LM):
             "device": self.device.type,
         }
         if self._measured not in ({}, found):  # what was made for the earlier model
-            for name in {"tokens", "tries", "ends"} & vars(self).keys():
+            for name in {"tokens", "ends"} & vars(self).keys():
                 del vars(self)[name]
-            self.path = None
+            self.path, self.tries = None, {}
         self._measured = found
         return {"model": self.name} | found
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import platform
 import re
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -21,8 +22,7 @@ BUDGETS = {"cpu": 512, "cuda": 2048}  # tokens packed into one row
 DEEPEST = 10_000  # layers; a file that names more is damaged
 # RoBERTa and its kin number the first token's position pad_token_id + 1: the table is that longer
 SHIFTED = re.compile("|".join(text.DATA["shifted_positions"]))
-# longest sequences in configurations
-LONGEST = ("max_position_embeddings", "max_seq_len", "seq_length")
+LONGEST = ("max_position_embeddings", "max_seq_len", "seq_length")  # sequences
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 
@@ -43,6 +43,7 @@ class Model:
     tokenizer: Any
     quantized_modules: float
     vocabulary_size: float = math.inf
+    tries: dict  # label tries of earlier searches, to be searched again
     masked: bool = False  # scored by pseudo-log-likelihood, generates nothing
 
     # The verbs. Their modules are imported at first use: ``import probelib.lm`` needs no torch.
@@ -88,11 +89,6 @@ class Model:
         """How every prompt is put: "cue", "shots", "chat", or "" (as it is)."""
         return format_of(self.name)
 
-    @cached_property
-    def tries(self) -> dict:
-        """Label tries of earlier searches, to be searched again."""
-        return {}
-
     @property
     def eos(self) -> int | None:
         """Id of the end-of-sequence token; None if the tokenizer has none."""
@@ -125,6 +121,7 @@ class LM(Model):
         """``adapter``: the folder of a LoRA; ``where``: device, dtype; the rest as in ``load``."""
         self.name, self.folder, self.adapter, self.quantize = name, folder, adapter, quantize
         self._device, self._dtype = where
+        self.tries: dict = {}
         self._folders = [each for each in (folder, adapter) if each]
         self._states = file_states(self._folders)  # before anything is read
         self._digest = cache(partial(digest_files, self._folders))
@@ -185,8 +182,6 @@ class LM(Model):
 
     def describe(self) -> dict:
         """Provenance: ``identity``, and what is known once the weights are loaded."""
-        import platform
-
         import torch
 
         attention = self.hf_model.config._attn_implementation  # loads the weights

@@ -32,8 +32,7 @@ ID = re.compile(r"(\w[\w.-]*/[\w.-]+)(?:@(refs/\w+/\w+|[^/]+))?((?:/\w[\w.-]*)*)
 # after a name: a format, a quantization, a precision
 VARIANT = re.compile(f"(@({'|'.join(FORMATS)}|8bit|4bit|float32|bfloat16|float16))+$")
 _sources: dict[str, str] = {}  # display name -> its source in this process
-# display name -> (package, its file, SHA-256): real models that a package installs
-PACKAGED = DATA["packaged"]
+PACKAGED = DATA["packaged"]  # display name -> (package, its file, SHA-256): real models
 
 
 def organisms() -> list[str]:

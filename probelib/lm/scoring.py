@@ -11,7 +11,7 @@ import pandas as pd
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.families import Branches
 from probelib.lm.internals.forwards import retry_on_oom
-from probelib.lm.internals.masked import NOTE, needs_generator
+from probelib.lm.plain import NOTE, needs_generator
 from probelib.lm.selfcheck import paths_of, score_by
 from probelib.lm.tokens import check_length
 from probelib.lm.tree import Tree, common_beginning
@@ -115,9 +115,8 @@ def score_ids(model, contexts: list[list[int]], branches: Branches, path: str = 
     path = model.choose_path() if path == "auto" else path
     if path == "served":
         return model.score(contexts, branches)
-    scores, argmax, cost = retry_on_oom(
-        model, lambda budget: score_by(model, path, contexts, branches, budget)
-    )
+    work = lambda budget: score_by(model, path, contexts, branches, budget)
+    scores, argmax, cost = retry_on_oom(model, work)
     return scores, argmax, cost | {"budget": model.budget}
 
 

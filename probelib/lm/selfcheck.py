@@ -15,9 +15,8 @@ import torch
 from probelib.errors import ProbeError
 from probelib.lm.internals.cpu import QUERIES, SHARED
 from probelib.lm.internals.forwards import FORWARD, retry_on_oom, text_ids
-from probelib.lm.internals.masked import score_masked
 from probelib.lm.internals.memory import free_bytes
-from probelib.lm.plain import score_encdec, score_plain, score_repeated
+from probelib.lm.plain import score_encdec, score_masked, score_plain, score_repeated
 from probelib.lm.tree import score_tree
 
 # fastest first; "alone" is "plain" one sequence at a time
@@ -32,8 +31,7 @@ ROUNDINGS = 4
 # tokens by a nat.
 MOST = 0.75
 BATCHED = 1e-3  # largest difference in float32 between a sequence alone and in a padded batch
-# names of attention windows in configurations
-WINDOWS = ("sliding_window", "attention_chunk_size", "index_topk")
+WINDOWS = ("sliding_window", "attention_chunk_size", "index_topk")  # names in configurations
 
 
 def choose(model) -> tuple[str, str]:

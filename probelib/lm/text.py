@@ -136,11 +136,9 @@ def user_turn(tokens, prompt: str) -> tuple[str, str]:
     if begin.startswith(before) and CLOSED.fullmatch(begin[len(before) :]):
         before = begin
     if not before.startswith(begin):
-        raise ProbeError(
-            f"{name}: the chat template's generation prompt opens a thought, or is not how its "
-            f"assistant turns begin ({begin[-60:]!r}): there is no place for an answer. Set "
-            "another tokenizer.chat_template, or name the model without @chat"
-        )
+        what = "the chat template's generation prompt opens a thought, or begins no assistant turn"
+        hint = "set another tokenizer.chat_template, or name the model without @chat"
+        raise ProbeError(f"{name}: {what} ({begin[-60:]!r}); {hint}")
     bos = "".join(tokens.tokenizer.convert_ids_to_tokens(tokens.start))
     return before.removeprefix(bos).rstrip(" "), before[len(before.rstrip(" ")) :]
 

@@ -69,21 +69,19 @@ class Tokens:
     def prompts(self, texts: list[str]) -> list[list[int]]:
         """Ids of each prompt. Raise ProbeError if one has no token to predict from."""
         texts = [self.without_bos(self.read(text)) for text in texts]
-        held = [text for text in dict.fromkeys(texts) if self.control.search(text)]
         after = self.finish if self.encoder_decoder else []
-        ids = {text: [*self.start, *prompt_ids(self, text), *after] for text in held}
-        if plain := [text for text in texts if text not in ids]:
-            encoded = self.encode(plain, add_special_tokens=self.encoder_decoder)
-            start = [] if self.encoder_decoder else self.start
-            ids.update(zip(plain, (start + i for i in encoded), strict=True))
-        if empty := [text for text in texts if not ids[text]]:
-            raise ProbeError(f"the prompt {empty[0]!r} has no token: nothing to predict from")
-        return [ids[text] for text in texts]
+        found = [[*self.start, *ids, *after] for ids in self.behind(texts)]
+        for text, ids in zip(texts, found, strict=True):
+            if not ids:
+                raise ProbeError(f"the prompt {text!r} has no token: nothing to predict from")
+        return found
 
     def behind(self, texts: list[str]) -> list[list[int]]:
         """Ids of texts that follow a prompt's beginning."""
-        pairs = zip(texts, self.encode(texts), strict=True)
-        return [prompt_ids(self, t) if self.control.search(t) else ids for t, ids in pairs]
+        ids = {text: prompt_ids(self, text) for text in texts if self.control.search(text)}
+        if plain := [text for text in texts if text not in ids]:
+            ids.update(zip(plain, self.encode(plain), strict=True))
+        return [ids[text] for text in texts]
 
     def without_bos(self, text: str) -> str:
         """A text without the tokens that the tokenizer puts before it anyway."""
@@ -141,10 +139,10 @@ class Tokens:
         self._tokenize([text])
         return self._known[text]
 
-    def encode(self, texts: list[str], add_special_tokens=False, control=True) -> list[list[int]]:
+    def encode(self, texts: list[str], control: bool = True) -> list[list[int]]:
         """Ids as the tokenizer returns them, checked against the model's vocabulary; ``control``:
         control tokens in the texts ("<|endoftext|>") are no text."""
-        options = {"add_special_tokens": add_special_tokens, "return_attention_mask": False}
+        options = {"add_special_tokens": False, "return_attention_mask": False}
         with no_panic(self.tokenizer.name_or_path):
             ids = self.tokenizer(texts, **options, split_special_tokens=not control)["input_ids"]
         for text, i in zip(texts, ids, strict=True):

@@ -151,11 +151,9 @@ def forward_tree(
             query = places[len(places) - len(row) :, None]
             visible = (places <= query) & (query < ends)  # [row, virtual + keys]
             wanted = requested[slice(*np.searchsorted(requested, [start, start + len(row)]))]
-            position = np.concatenate([soft, virtual + tree.depth[keys]])
+            depth = np.concatenate([soft, virtual + tree.depth[keys]])
             keep = wanted - start if len(wanted) else [0]
-            outputs = forward_packed(
-                hf_model, cache, tree.token[row], position, visible, keep, layer
-            )
+            outputs = forward_packed(hf_model, cache, tree.token[row], depth, visible, keep, layer)
             if len(wanted):
                 read(outputs, wanted)
             kept = tree.end[keys] > start + len(row)  # ancestors of the next node
@@ -176,9 +174,8 @@ def gather_logprobs(logits: torch.Tensor, rows: Ints, tokens: Ints) -> tuple[tor
     best = torch.from_numpy(logits.numpy().argmax(-1)) if on_cpu else logits.argmax(-1)
     top = logits.gather(-1, best[:, None])  # [n, 1]
     size = BLOCK if on_cpu else len(logits)
-    total = torch.cat(
-        [(l - t).exp_().sum(-1) for l, t in zip(logits.split(size), top.split(size), strict=True)]
-    ).log_()
+    blocks = zip(logits.split(size), top.split(size), strict=True)
+    total = torch.cat([(block - most).exp_().sum(-1) for block, most in blocks]).log_()
     row, token = to_device(rows, logits.device), to_device(tokens, logits.device)
     score = (logits[row, token] - top[row, 0]) - total[row]
     return torch.where(token < 0, torch.nan, score), best, torch.isfinite(top).all()

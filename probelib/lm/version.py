@@ -45,8 +45,8 @@ def check_unchanged() -> None:
     if sources != AT_IMPORT and _digest(sources) != scoring()["code"]:
         changed.append("the code of probelib.lm")
     if changed:
-        what = f"{', '.join(changed)}: exchanged while this process runs"
-        raise ProbeError(f"{what}; start it again (restart the kernel)")
+        what = ", ".join(changed)
+        raise ProbeError(f"{what}: exchanged while this process runs; restart it (the kernel)")
 
 
 def _digest(sources: dict[str, bytes]) -> str:

@@ -10,8 +10,7 @@ import torch
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.decode.shared_cache import run_searches
 from probelib.lm.internals.forwards import retry_on_oom
-from probelib.lm.internals.masked import needs_generator
-from probelib.lm.plain import pad_right
+from probelib.lm.plain import needs_generator, pad_right
 from probelib.lm.tokens import check_length
 
 COLUMNS = ["prompt", "rank", "text", "n_tokens", "logprob", "finished"]

@@ -22,7 +22,7 @@ import pandas as pd
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.decode.shared_cache import run_searches
 from probelib.lm.internals.forwards import retry_on_oom
-from probelib.lm.internals.masked import needs_generator
+from probelib.lm.plain import needs_generator
 from probelib.lm.scoring import tree_tokens
 from probelib.lm.tokens import check_length
 
@@ -49,8 +49,8 @@ class Labels:
         if end and model.eos is None:
             raise ProbeError(f"{model.name} has no end-of-sequence token; search with end=False")
         if not isinstance(labels, Mapping) or not labels:
-            what = f"labels is {str(labels)[:60] if labels else 'empty'}"
-            raise ProbeError(f"{what}; it must be {{candidate: [its labels]}}, one at least")
+            given = str(labels)[:60] if labels else "empty"
+            raise ProbeError(f"labels is {given}; it must be {{candidate: [its labels]}}")
         self.texts = {c: texts_of(f"labels of {c!r}", texts) for c, texts in labels.items()}
         self.candidates, self.end, rows = list(labels), end, []
         model.tokens.continuations([*chain(*self.texts.values())])  # cached, in one call
@@ -103,9 +103,7 @@ class Labels:
         return children, children[:, TOKEN].astype(int)
 
 
-def top_continuations(
-    model, prompt: str | list[str], labels, n: int, end: bool = True, method: str = "best_first"
-) -> pd.DataFrame:
+def top_continuations(model, prompt, labels, n: int, end=True, method="best_first") -> pd.DataFrame:
     """The ``n`` most probable candidates after a prompt, best first; one row per candidate.
 
     prompt   a text, or several, which are searched together

@@ -9,7 +9,7 @@ A search is a generator: it yields the tokens to forward (each with the cache po
 before it), receives their positions and readings, and returns its result.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -84,9 +84,8 @@ class SharedCache:
 
 
 def run_searches(
-    hf_model, prompts: Sequence[Sequence[int]], start: Callable[..., Generator], read: Callable,
-    rows: int, new: int, budget: int,
-) -> tuple[list, list[int], dict]:  # fmt: skip
+    hf_model, prompts: list, start: Callable, read: Callable, rows: int, new: int, budget: int
+) -> tuple[list, list[int], dict]:
     """Run one search per prompt (token ids). Return their results in the prompts' order, the tokens
     that each would forward alone, and the counts of ``cost``.
 
@@ -99,7 +98,15 @@ def run_searches(
     found: list = [None] * len(prompts)
     alone = [len(ids) for ids in prompts]
     cost = {"forwarded_tokens": 0, "forwards": 0}
-    for group in _groups(prompts, rows, new, KEYS * budget):
+    groups, held, last = list[list[int]](), 0, prompts[0][:0]
+    for p in sorted(range(len(prompts)), key=lambda p: (prompts[p], p)):  # so that beginnings meet
+        held += len(prompts[p]) - common_beginning(last, prompts[p]) + new
+        if not groups or held > KEYS * budget or len(groups[-1]) == rows:
+            groups.append([])
+            held = len(prompts[p]) + new
+        groups[-1].append(p)
+        last = prompts[p]
+    for group in groups:
         cache = SharedCache(hf_model)
         positions, logprobs = cache.prefill([prompts[p] for p in group], budget)
         ends = zip(group, positions, read(logprobs), strict=True)
@@ -125,17 +132,3 @@ def run_searches(
         cost["forwarded_tokens"] += len(cache.above)
         cost["forwards"] += cache.forwards
     return found, alone, cost
-
-
-def _groups(prompts: Sequence[Sequence[int]], rows: int, new: int, keys: int) -> list[list[int]]:
-    """Sorted prompts, so that beginnings meet, in groups of at most ``rows`` and ``keys`` keys."""
-    groups: list[list[int]] = []
-    held, last = keys, prompts[0][:0]
-    for p in sorted(range(len(prompts)), key=lambda p: (prompts[p], p)):
-        held += len(prompts[p]) - common_beginning(last, prompts[p]) + new
-        if not groups or held > keys or len(groups[-1]) == rows:
-            groups.append([])
-            held = len(prompts[p]) + new
-        groups[-1].append(p)
-        last = prompts[p]
-    return groups

@@ -15,8 +15,7 @@ from probelib.errors import ProbeError
 # A packed row changes attention, masks and biases in modules and in global tables of transformers:
 # one thread at a time.
 FORWARD = threading.RLock()
-SEQUENCES, LENGTH = 20, 5  # of the probe
-DIGITS = 4  # of its log-probabilities, in nats
+SEQUENCES, LENGTH, DIGITS = 20, 5, 4  # of the probe; digits of its log-probabilities, in nats
 WORDS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 CONTROL = ("token_id", "token_index")  # ends of names in configurations
 
@@ -29,16 +28,13 @@ def forwarding(model) -> Iterator[None]:
     parts: list[Any] = [backends, backends.mkldnn, backends.mkldnn.matmul]
     parts += [backends.cuda.matmul, backends.cudnn, backends.cudnn.conv]
     with FORWARD, torch.autocast(model.device.type, enabled=False):
-        # products of float32 are products of float32
         changed = [(part, "fp32_precision", part.fp32_precision) for part in parts]
         changed = [each for each in changed if each[2] not in ("none", "ieee")]
-        for part, name, _ in changed:
-            setattr(part, name, "ieee")
-        training = [(m, "training", True) for m in hf_model.modules() if m.training]
-        for module, *_ in training:
-            module.training = False
-        changed += training + (exact_layers(model, hf_model) if model.folder is None else [])
+        changed += [(module, "training", True) for module in hf_model.modules() if module.training]
         try:
+            for owner, name, _ in changed:  # "ieee": products of float32 are products of float32
+                setattr(owner, name, False if name == "training" else "ieee")
+            changed += exact_layers(model, hf_model) if model.folder is None else []
             yield
         finally:
             for owner, name, value in changed:

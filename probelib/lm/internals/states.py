@@ -6,15 +6,12 @@ import torch
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.families import layer_states
 from probelib.lm.internals.forwards import retry_on_oom
-from probelib.lm.internals.masked import needs_generator
-from probelib.lm.plain import pad_right
+from probelib.lm.plain import needs_generator, pad_right
 from probelib.lm.tokens import check_length
 from probelib.lm.tree import Tree, forward_tree
 
 
-def hidden_states(
-    model, texts: list[str], prefix: str = "", layer: int = -1, soft_prompt=None
-) -> tuple[np.ndarray, dict]:
+def hidden_states(model, texts: list[str], prefix="", layer=-1, soft_prompt=None) -> tuple:
     """Return the last-token states [texts, width] (float32), and forwarded tokens and forwards.
 
     texts         read as they are, without the model's format; each after ``prefix``

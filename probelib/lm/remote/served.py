@@ -44,7 +44,7 @@ class Served(Model):
 
     def __init__(self, name: str, address: str):
         self.url, _, self.model_name = address.partition("#")
-        self.name, self._lock = name, threading.Lock()
+        self.name, self._lock, self.tries = name, threading.Lock(), {}
         self._checked: dict = {}  # what the check measured
         self._sentinels: tuple = ()  # sequences of the check, and their scores
         self._answered_as: dict = {}  # the model that the first response names
