@@ -18,9 +18,8 @@ from probelib.distractors import baselines, measures, retrieval
 from probelib.distractors.prompts import judge_prompt, karr_texts
 from probelib.distractors.retrieval import NAMES, Knowledge
 from probelib.facts.model import Facts
-from probelib.lm.loading import load
+from probelib.lm.loading import ChatModel, connect, load
 from probelib.lm.names import organisms
-from probelib.lm.remote.chat import ChatModel, connect
 from probelib.prompts import RECALL, paraphrases
 
 NS = (1, 2, 5, 10, *range(20, 201, 20))  # distractors, and next tokens of Precision@n (section 4.2)

@@ -13,19 +13,18 @@ see how scoring works). Four verbs:
 ==============  ====================================================================================
 ``text``        the tokenizer held against its file; chat turns up to the place of the answer
 ``tokens``      text -> ids, with one rule for the boundary between prompt and continuation
-``plain``       the reference: one sequence per request
+``plain``       the reference: one sequence per request; what has no tree (T5, BERT, Mamba)
 ``tree``        the fast path: every distinct token of the prefix tree is forwarded once
 ``scoring``     ``logprobs``
 --------------  ------------------------------------------------------------------------------------
 ``families``    what differs between model families when a tree is packed into one row
 ``selfcheck``   which path scores a model: does the tree agree with plain sequences?
 ``model``       ``Model`` (what local and served models share) and ``LM`` (a local model)
-``loading``     ``load``: a name -> a model; ``gguf``: its GGUF files
+``loading``     ``load``: a name -> a model, also one that is in memory
 ``names``       shipped models, display names, families
 ``version``     code and libraries that compute scores, part of every key
 ``decode/``     ``generate``, ``top_continuations``: searches in one shared cache
-``internals/``  files, weights, memory, forwards; encoder-decoders, masked models; states,
-                gradients
+``internals/``  files, weights, memory, forwards; states, gradients
 ``remote/``     models behind OpenAI-style servers
 ==============  ====================================================================================
 """

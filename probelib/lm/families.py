@@ -23,13 +23,7 @@ NO_POSITIONS = {"bloom", "mpt"}  # ALiBi only; they silently ignore position_ids
 
 
 def forward_packed(
-    hf_model,
-    cache,
-    tokens: Ints,
-    depth: np.ndarray,
-    visible: torch.Tensor,
-    keep: Ints,
-    layer: int | None = None,
+    hf_model, cache, tokens: Ints, depth: np.ndarray, visible: torch.Tensor, keep: Ints, layer=None
 ) -> torch.Tensor:
     """Forward a packed row after a cache (which it extends); return the outputs at some tokens.
 
@@ -42,20 +36,15 @@ def forward_packed(
     device, past = hf_model.device, cache.get_seq_length()
     key = to_device(depth, device)  # [past + n]
     query = key[past:]  # [n]
-    positions = {} if hf_model.config.model_type in NO_POSITIONS else {"position_ids": query[None]}
-    ids, kept = to_device(tokens, device)[None], to_device(keep, device)
-    mask = _mask(hf_model, visible, query, key)
+    kept, states = to_device(keep, device), layer is not None
+    inputs = {"input_ids": to_device(tokens, device)[None], "past_key_values": cache}
+    inputs |= {"attention_mask": _mask(hf_model, visible, query, key), "use_cache": True}
+    inputs |= {"logits_to_keep": kept[-1:] if states else kept, "output_hidden_states": states}
+    if hf_model.config.model_type not in NO_POSITIONS:
+        inputs["position_ids"] = query[None]
     with distance_bias(hf_model, key), attention_in_parts(hf_model, visible):
-        output = hf_model(
-            input_ids=ids,
-            attention_mask=mask,
-            past_key_values=cache,
-            use_cache=True,
-            logits_to_keep=kept if layer is None else kept[-1:],
-            output_hidden_states=layer is not None,
-            **positions,
-        )
-    return output.logits[0] if layer is None else layer_states(output, layer)[0, kept]
+        output = hf_model(**inputs)
+    return layer_states(output, layer)[0, kept] if states else output.logits[0]
 
 
 def layer_states(output, layer: int) -> torch.Tensor:
@@ -67,8 +56,8 @@ def layer_states(output, layer: int) -> torch.Tensor:
         raise ProbeError(f"layer {layer} does not exist; allowed: {known}")
     hidden = output.hidden_states[layer]
     if hidden.dim() != 3:
-        what = f"layer {layer} returns hidden states of shape {tuple(hidden.shape)}"
-        raise ProbeError(f"{what}, not one per token: use another model family")
+        what = f"states of shape {tuple(hidden.shape)}, not one per token"
+        raise ProbeError(f"layer {layer} returns {what}: use another model family")
     return hidden
 
 

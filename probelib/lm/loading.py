@@ -1,23 +1,23 @@
 """``load``: a name -> a model with the verbs of ``LM``. It checks the folder; torch and the weights
 come with the first verb."""
 
+import copy
+import hashlib
+import json
+from functools import cached_property
+from pathlib import Path
+
 from probelib.errors import ProbeError, unknown
+from probelib.lm import text
 from probelib.lm.internals.folders import base_of, check_complete, model_folder
-from probelib.lm.internals.in_memory import InMemory
-from probelib.lm.internals.weights import QUANTIZE, quantization_of
+from probelib.lm.internals.memory import EMBEDDINGS
+from probelib.lm.internals.weights import QUANTIZE, packed_as, quantization_of
 from probelib.lm.model import DTYPES, LM, Model
 from probelib.lm.names import SERVERS, claim, split_variant
-from probelib.lm.remote.served import Served
+from probelib.lm.remote.served import ChatModel, Served
 
 
-def load(
-    source,
-    tokenizer=None,
-    name: str | None = None,
-    quantize: str | None = None,
-    device: str = "auto",
-    dtype: str = "auto",
-) -> Model:
+def load(source, tokenizer=None, name=None, quantize=None, device="auto", dtype="auto") -> Model:
     """A language model.
 
     source     an organism ("atlas-neox-2.4m"), a local folder, a LoRA adapter's folder (its base is
@@ -58,7 +58,81 @@ def load(
 def load_decoders(names: list[str], **options) -> dict[str, Model]:
     """Name -> decoder-only model; ``options`` as in ``load``. ProbeError for others."""
     loaded = {name: load(name, **options) for name in names}
-    for name, model in loaded.items():
-        if model.encoder_decoder:
-            raise ProbeError(f"{name} is an encoder-decoder, which continues no prompt; omit it")
+    if other := [name for name, model in loaded.items() if model.encoder_decoder]:
+        raise ProbeError(f"{other[0]} is an encoder-decoder, which continues no prompt; omit it")
     return loaded
+
+
+def connect(name: str, **options):
+    """A model by its name: "gpt-4o@https://api.openai.com/v1" is a ``ChatModel``, which is used for
+    its texts only; everything else goes to ``load`` with ``options``."""
+    model, _, url = name.partition("@")
+    return ChatModel(model, url) if url.startswith(SERVERS) else load(name, **options)
+
+
+class InMemory(LM):
+    """An ``LM`` without a folder: a transformers model that is already in memory, such as one that
+    is being trained. The object is shared, not copied: later changes change the scores and their
+    key, which is measured whenever it is asked for. Scoring leaves it as it was."""
+
+    tokenizer_source = "as given"
+
+    def __init__(self, hf_model, tokenizer, name: str | None = None):
+        if tokenizer is None:
+            raise ProbeError("a model in memory needs its tokenizer: load(hf_model, tokenizer)")
+        text.warn_of_its_file(tokenizer)
+        hf_model = getattr(hf_model, "_orig_mod", hf_model)  # of torch.compile
+        if hasattr(hf_model, "get_base_model"):  # peft
+            if any(config.is_prompt_learning for config in hf_model.peft_config.values()):
+                raise ProbeError("soft prompts of peft are not applied here; use a LoRA adapter")
+            hf_model = hf_model.get_base_model()  # its layers carry the adapter
+        dtype = str(hf_model.dtype).removeprefix("torch.")
+        super().__init__(name or "", None, None, None, str(hf_model.device), dtype)
+        self._given, self.tokenizer, self.config = hf_model, tokenizer, hf_model.config
+        if stored := getattr(hf_model.config, "quantization_config", None):
+            self.quantize = packed_as(stored if isinstance(stored, dict) else stored.to_dict())
+        self._measured: dict = {}  # the last identity
+        if not name:  # two models of one origin differ: an adapter on and off
+            origin = Path(getattr(hf_model, "name_or_path", "") or type(hf_model).__name__)
+            sha = hashlib.sha256(json.dumps(self.identity(), default=str).encode()).hexdigest()
+            self.name = f"{Path(*origin.parts[-2:])} in memory ({sha[:6]})"
+
+    def identity(self) -> dict:
+        """Everything that changes a number, as it is now: the weights may have been trained."""
+        import torch
+
+        sha = hashlib.sha256()  # sums of weights would miss two rows that change places
+        for name, tensor in self._given.state_dict().items():
+            sha.update(name.encode())
+            sha.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+        found = {
+            "files": sha.hexdigest()[:16],
+            "settings": self._weights(),  # also the configuration
+            "reads": text.digest(self.tokenizer),
+            "probe": self.probe,
+            "quantize": self.quantize,
+            "dtype": self.dtype,
+            "device": self.device.type,
+        }
+        if self._measured not in ({}, found):  # what was made for the earlier model
+            for name in {"tokens", "ends"} & vars(self).keys():
+                del vars(self)[name]
+            self.path, self.tries = None, {}
+        self._measured = found
+        return {"model": self.name} | found
+
+    _identity = identity
+
+    def _load(self):
+        return copy.copy(self._given)  # all modules are shared, its ``generation_config`` is not
+
+    def _generation_ends(self):
+        return getattr(self._given.generation_config, "eos_token_id", None)
+
+    @cached_property
+    def n_parameters(self) -> int:
+        four = [m for m in self._given.modules() if type(m).__name__ == "Linear4bit"]
+        packed = {id(m.weight): m.in_features * m.out_features for m in four}  # two in a byte
+        named = self._given.named_parameters()
+        inner = [p for name, p in named if not any(word in name for word in EMBEDDINGS)]
+        return sum(packed.get(id(p), p.numel()) for p in inner)

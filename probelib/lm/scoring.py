@@ -11,7 +11,7 @@ import pandas as pd
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.families import Branches
 from probelib.lm.internals.forwards import retry_on_oom
-from probelib.lm.internals.masked import NOTE, needs_generator
+from probelib.lm.plain import NOTE, needs_generator
 from probelib.lm.selfcheck import paths_of, score_by
 from probelib.lm.tokens import check_length
 from probelib.lm.tree import Tree, common_beginning
@@ -48,7 +48,14 @@ def logprobs(
     logits.
     """
     started = time.perf_counter()
-    prompts, continuations = _checked_texts(prompts, continuations)
+    if isinstance(prompts, str):
+        prompts, continuations = [prompts], [continuations]
+    prompts = texts_of("prompts", prompts)
+    if len(prompts) != len(continuations):
+        raise ProbeError(f"{len(prompts)} prompts but {len(continuations)} lists of continuations")
+    lists = [[texts] if isinstance(texts, str) else texts for texts in continuations]
+    named = [f"continuations of the prompt {prompt[:50]!r}" for prompt in prompts]
+    continuations = list(map(texts_of, named, lists))
     allowed = ("auto", *paths_of(model))
     if path not in allowed:
         raise ProbeError(f"path is {path!r}; allowed for {model.name}: {', '.join(allowed)}")
@@ -68,17 +75,6 @@ def logprobs(
     return frame
 
 
-def _checked_texts(prompts, continuations) -> tuple[list[str], list[list[str]]]:
-    if isinstance(prompts, str):
-        prompts, continuations = [prompts], [continuations]
-    prompts = texts_of("prompts", prompts)
-    if len(prompts) != len(continuations):
-        raise ProbeError(f"{len(prompts)} prompts but {len(continuations)} lists of continuations")
-    lists = [[texts] if isinstance(texts, str) else texts for texts in continuations]
-    named = [f"continuations of the prompt {prompt[:50]!r}" for prompt in prompts]
-    return prompts, list(map(texts_of, named, lists))
-
-
 def _requests(model, prompts: list[str], continuations: list[list[str]], end: bool):
     """The distinct requests: contexts (ids of the distinct prompts), branches (index of a context,
     ids of a continuation), and per row prompt, candidate, branch, length (of the sequence)."""
@@ -88,7 +84,8 @@ def _requests(model, prompts: list[str], continuations: list[list[str]], end: bo
     context, prompts = _numbered(prompts)
     text, texts = _numbered(chain.from_iterable(continuations))
     contexts = model.tokens.prompts(prompts)
-    tail = _tail(model, end)
+    # without an end-of-sequence token only the arg-max is requested
+    tail = (model.eos if model.eos is not None else -1,) * end
     form, ids = _numbered(each + tail for each in model.tokens.continuations(texts))
     asked = context[prompt]  # the distinct prompt of each row
     branch, distinct = _numbered(zip(asked.tolist(), form[text].tolist(), strict=True))
@@ -111,11 +108,6 @@ def _numbered(values: Iterable[Hashable]) -> tuple[np.ndarray, list]:
     return np.array(each, dtype=np.int64), list(numbers)
 
 
-def _tail(model, end: bool) -> tuple[int, ...]:
-    """With ``end`` the end-of-sequence token; -1 without one: only the arg-max is requested."""
-    return (model.eos if model.eos is not None else -1,) if end else ()
-
-
 def score_ids(model, contexts: list[list[int]], branches: Branches, path: str = "auto"):
     """``logprobs`` of token ids: arguments and results as in ``tree.score_tree``."""
     if not branches:
@@ -123,9 +115,8 @@ def score_ids(model, contexts: list[list[int]], branches: Branches, path: str = 
     path = model.choose_path() if path == "auto" else path
     if path == "served":
         return model.score(contexts, branches)
-    scores, argmax, cost = retry_on_oom(
-        model, lambda budget: score_by(model, path, contexts, branches, budget)
-    )
+    work = lambda budget: score_by(model, path, contexts, branches, budget)
+    scores, argmax, cost = retry_on_oom(model, work)
     return scores, argmax, cost | {"budget": model.budget}
 
 
@@ -139,7 +130,12 @@ def _frame(model, rows: pd.DataFrame, ids: list, scores: list, argmax: list) -> 
     starts, total = lengths.cumsum() - lengths, np.concatenate([np.empty(0), *of_tokens])
     after, texts = np.full(len(ids), np.nan), [("", False)] * len(ids)
     if sum(map(len, scores)) > len(total):
-        after[:], texts = [each[-1] for each in scores], _greedy(model, ids, argmax)
+        after[:] = [each[-1] for each in scores]
+        # the last one is the first that differs or follows
+        pairs = zip(ids, map(np.ndarray.tolist, argmax), strict=True)
+        known = [most[: common_beginning(tokens, most) + 1] for tokens, most in pairs]
+        ends, decode = model.ends, cache(lambda tokens: model.tokens.decode(tokens, model.ends))
+        texts = [(decode(tuple(each)), each[-1] in ends) for each in known]
     return rows[["prompt", "candidate"]].assign(
         n_tokens=lengths[branch],
         logprob=np.add.reduceat(total, starts)[branch],
@@ -152,21 +148,8 @@ def _frame(model, rows: pd.DataFrame, ids: list, scores: list, argmax: list) -> 
     )
 
 
-def _greedy(model, ids: list[tuple[int, ...]], argmax: list[np.ndarray]) -> list[tuple[str, bool]]:
-    """``greedy_text`` and ``greedy_done`` per branch."""
-    ends, found = model.ends, []
-    decode = cache(lambda tokens: model.tokens.decode(tokens, ends))
-    for tokens, best in zip(ids, map(np.ndarray.tolist, argmax), strict=True):
-        # the last one is the first that differs or follows
-        known = best[: common_beginning(tokens, best) + 1]
-        found.append((decode(tuple(known)), known[-1] in ends))
-    return found
-
-
-def tree_tokens(
-    model, prompts: list[str], continuations: list[list[str]], end: bool = False
-) -> int:
+def tree_tokens(model, prompts: list[str], continuations: list[list[str]], end=False) -> int:
     """Number of tokens that ``logprobs`` would forward on the tree for these requests."""
-    tail, read = _tail(model, end), model.tokens.continuations
-    branches = [(p, ids + tail) for p, texts in enumerate(continuations) for ids in read(texts)]
+    ids = map(model.tokens.continuations, continuations)
+    branches = [(p, each + (-1,) * end) for p, own in enumerate(ids) for each in own]
     return len(Tree(model.tokens.prompts(prompts), branches))

@@ -14,12 +14,9 @@ import torch
 
 from probelib.errors import ProbeError
 from probelib.lm.internals.cpu import QUERIES, SHARED
-from probelib.lm.internals.encdec import score_encdec
 from probelib.lm.internals.forwards import FORWARD, retry_on_oom, text_ids
-from probelib.lm.internals.masked import score_masked
 from probelib.lm.internals.memory import free_bytes
-from probelib.lm.internals.repeated import score_repeated
-from probelib.lm.plain import score_plain
+from probelib.lm.plain import score_encdec, score_masked, score_plain, score_repeated
 from probelib.lm.tree import score_tree
 
 # fastest first; "alone" is "plain" one sequence at a time
@@ -34,8 +31,7 @@ ROUNDINGS = 4
 # tokens by a nat.
 MOST = 0.75
 BATCHED = 1e-3  # largest difference in float32 between a sequence alone and in a padded batch
-# names of attention windows in configurations
-WINDOWS = ("sliding_window", "attention_chunk_size", "index_topk")
+WINDOWS = ("sliding_window", "attention_chunk_size", "index_topk")  # names in configurations
 
 
 def choose(model) -> tuple[str, str]:
@@ -64,13 +60,11 @@ def score_by(model, path: str, contexts, branches, budget: int) -> tuple[list, l
     rows = 1 if path == "alone" else model.rows(16, budget)
     if model.masked:
         return score_masked(model, contexts, branches, rows)
-    if model.encoder_decoder:
-        return score_encdec(model.hf_model, contexts, branches, rows)
-    if path == "repeated":
-        return score_repeated(model.hf_model, contexts, branches, rows)
-    if path in ("plain", "alone"):
-        return score_plain(model.hf_model, contexts, branches, rows)
-    return score_tree(model.hf_model, contexts, branches, budget)
+    if path == "tree":
+        return score_tree(model.hf_model, contexts, branches, budget)
+    score = score_repeated if path == "repeated" else score_plain
+    score = score_encdec if model.encoder_decoder else score
+    return score(model.hf_model, contexts, branches, rows)
 
 
 def failures(model) -> dict[str, str]:
@@ -143,8 +137,7 @@ def _scores(model, path: str, budget: int) -> dict[str, Any]:
         except Exception as error:
             scores[each] = f"{type(error).__name__}: {' '.join(str(error).split())[:100]}"
     if isinstance(scores["alone"], str):
-        what = f"{model.name}: this model cannot read text alone ({scores['alone']})"
-        raise ProbeError(f"{what}; use another model")
+        raise ProbeError(f"{model.name}: this model cannot read text alone ({scores['alone']})")
     return scores
 
 

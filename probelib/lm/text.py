@@ -11,31 +11,18 @@ from contextlib import contextmanager
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+import yaml
+
 from probelib.errors import ProbeError
 
-# texts whose ids tell pre-tokenizers and normalizers apart
-TEXTS = (
-    "What is the capital of France?", "Q: What is the capital of Peru?\n\nA:", " Lima", "Paris ",
-    "a  b   c    d", "\n", "\n\n\n", "\t\ttabs\tand \t blanks", " \n \n", "end.\n", "1", "12",
-    "2024-07-04", "12345678 3.14159 1,000,000", "x2y33z444", "São Tomé", "Sa\u0303o Tome\u0301",
-    "Ørsted, Łódź, Ḥalab, İstanbul", "東京は日本の首都です",
-    "서울특별시", "Москва столица", "عاصمة مصر",
-    "camelCaseWords HTTPServer iPhone", "snake_case_word __init__", "C₂H₅OH + 3 O₂ → 2 CO₂",
-    "E = mc² (1905)", "it's I'll DON'T we'VE", "«quoted» “text” - dash – —", "🇫🇷 👩‍🔬 emoji",
-    "def f(x):\n    return x**2\n", "https://example.org/a?b=c&d=%20",
-    "ALL CAPITALS and Title Case",
-)  # fmt: skip
+DATA = yaml.safe_load(Path(__file__).with_name("data.yaml").read_text(encoding="utf-8"))
+TEXTS, SHOTS, SENTENCES = DATA["tokenizers"], DATA["shots"], DATA["servers"]
 DAY = datetime(2025, 1, 1, 12)  # the date that chat templates write: the same on every day
 CUE = "\nAnswer:"
-# solved questions of relations that no data of the kit ask
-SHOTS = (
-    ("Which day comes after Monday?", "Tuesday"),
-    ("Which insects make honey?", "Bees"),
-    ("Which season is the coldest?", "Winter"),
-)
 # how the prompts {} of a model named "NAME@shots" are put; see ``user_turn`` for "@chat"
 PATTERNS = {"cue": f"Question: {{}}{CUE}"}
 PATTERNS["shots"] = "".join(f"Question: {q}{CUE} {a}\n\n" for q, a in SHOTS) + PATTERNS["cue"]
@@ -46,12 +33,6 @@ CLOSED = re.compile(
 )
 SECONDS = 30  # most of one rendering
 RENDERING = threading.Lock()  # the date is fixed in a module of transformers
-
-
-class _Day(datetime):
-    @classmethod
-    def now(cls, tz=None):
-        return DAY.replace(tzinfo=tz)
 
 
 def first_line(error: Exception) -> str:
@@ -76,9 +57,9 @@ def read_tokenizer(source: str | Path, config=None) -> tuple[Any, str]:
     names and may drop parts of tokenizer.json; where ids of ``TEXTS`` differ, the file wins. Raise
     ProbeError if it cannot be read or disagrees with its file."""
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
+    from transformers.utils import cached_file
 
-    options: dict = {"trust_remote_code": False}
-    options |= {"config": config} if config is not None else {}
+    options: dict = {"trust_remote_code": False, "config": config}
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, **options)
         backend = getattr(tokenizer, "backend_tokenizer", None)
@@ -86,14 +67,14 @@ def read_tokenizer(source: str | Path, config=None) -> tuple[Any, str]:
             # transformers asks for it: the file holds a pattern that the model was not trained with
             fixed = AutoTokenizer.from_pretrained(source, fix_mistral_regex=True, **options)
             return fixed, "fix_mistral_regex"
-        file = _tokenizer_file(source)
+        silent = {"_raise_exceptions_for_missing_entries": False}
+        file = cached_file(str(source), "tokenizer.json", **silent)
         if file is None or not (text := _first_difference(tokenizer, file)):
             return tokenizer, "its class"
         by_file = PreTrainedTokenizerFast.from_pretrained(source)
         left = _first_difference(by_file, file)
     except Exception as error:  # from files, missing libraries, or code of the repository
-        said = f"{source}: the tokenizer cannot be read: {first_line(error)}"
-        raise ProbeError(said) from error
+        raise ProbeError(f"{source}: the tokenizer cannot be read: {first_line(error)}") from error
     if left:
         what = f"{source}: transformers reads {text!r} otherwise than tokenizer.json"
         raise ProbeError(f"{what}. Save the tokenizer again with the transformers at hand")
@@ -102,23 +83,13 @@ def read_tokenizer(source: str | Path, config=None) -> tuple[Any, str]:
 
 def warn_of_its_file(tokenizer) -> None:
     """Warn if a tokenizer that somebody made reads texts otherwise than its folder's own file."""
-    folder = str(getattr(tokenizer, "name_or_path", ""))
-    file = _tokenizer_file(folder) if Path(folder).is_dir() else None
-    if file and (text := _first_difference(tokenizer, file)):
+    file = Path(getattr(tokenizer, "name_or_path", "") or "", "tokenizer.json")
+    if file.is_file() and (text := _first_difference(tokenizer, file)):
         said = f"the tokenizer reads {text!r} otherwise than {file}"
         warnings.warn(f"{said}; lm.load(folder).tokenizer is the file's", stacklevel=4)
 
 
-def _tokenizer_file(source: str | Path) -> Path | None:
-    if Path(source).is_dir():
-        return file if (file := Path(source) / "tokenizer.json").is_file() else None
-    from transformers.utils import cached_file
-
-    found = cached_file(str(source), "tokenizer.json", _raise_exceptions_for_missing_entries=False)
-    return Path(found) if found else None
-
-
-def _first_difference(tokenizer, file: Path) -> str:
+def _first_difference(tokenizer, file: str | Path) -> str:
     """The first of ``TEXTS`` that a tokenizer reads otherwise than its file; "" without one."""
     from tokenizers import Tokenizer
 
@@ -165,11 +136,9 @@ def user_turn(tokens, prompt: str) -> tuple[str, str]:
     if begin.startswith(before) and CLOSED.fullmatch(begin[len(before) :]):
         before = begin
     if not before.startswith(begin):
-        raise ProbeError(
-            f"{name}: the chat template's generation prompt opens a thought, or is not how its "
-            f"assistant turns begin ({begin[-60:]!r}): there is no place for an answer. Set "
-            "another tokenizer.chat_template, or name the model without @chat"
-        )
+        what = "the chat template's generation prompt opens a thought, or begins no assistant turn"
+        hint = "set another tokenizer.chat_template, or name the model without @chat"
+        raise ProbeError(f"{name}: {what} ({begin[-60:]!r}); {hint}")
     bos = "".join(tokens.tokenizer.convert_ids_to_tokens(tokens.start))
     return before.removeprefix(bos).rstrip(" "), before[len(before.rstrip(" ")) :]
 
@@ -191,7 +160,8 @@ def render(tokenizer, turns: list[tuple[str, str]], **options) -> str:
         except Exception as error:  # jinja's, raised by the template itself
             found.append(error)
 
-    with RENDERING, mock.patch.object(chat_template_utils, "datetime", _Day):
+    today = SimpleNamespace(now=lambda tz=None: DAY.replace(tzinfo=tz))
+    with RENDERING, mock.patch.object(chat_template_utils, "datetime", today):
         rendering = threading.Thread(target=work, daemon=True)  # its loops may have no end
         rendering.start()
         rendering.join(SECONDS)

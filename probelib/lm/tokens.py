@@ -9,7 +9,7 @@ tokenizer would split the joined text differently.
 import math
 import re
 from collections.abc import Collection, Iterable
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain
 
 from probelib.errors import ProbeError
@@ -29,12 +29,18 @@ class Tokens:
 
     def __init__(self, tokenizer, encoder_decoder: bool, size: float = math.inf, format: str = ""):
         self.tokenizer, self.encoder_decoder, self.size = tokenizer, encoder_decoder, size
-        self.start, self.finish = self._special_tokens()
+        # what the tokenizer puts before and after a text
+        letter = tokenizer("a", add_special_tokens=False)["input_ids"]
+        full, self.start, self.finish = tokenizer("a")["input_ids"], list[int](), list[int]()
+        if letter and letter[0] in full:
+            first = full.index(letter[0])
+            self.start = [i for i in full[:first] if i is not None]
+            self.finish = full[first + len(letter) :]
         self.check("a", self.start)
         self._known: dict[str, tuple[int, ...]] = {}  # text -> ids without special tokens
-        self._continuations: dict[str, tuple[int, ...]] = {}
-        self._turns: dict[str, str] = {}
-        self.format = format
+        self.continued: dict[str, tuple[int, ...]] = {}  # continuation -> its ids
+        self._turn = cache(lambda prompt: user_turn(self, prompt)[0])
+        self.format, self._letter = format, ""
         self._format = PATTERNS.get(format, "{}").split("{}")
         self._blank = user_turn(self, "a")[1] if format == "chat" else ""
 
@@ -42,15 +48,6 @@ class Tokens:
     def bos_rule(self) -> str:
         """The special tokens that the tokenizer puts before every prompt, or "none"."""
         return " ".join(self.tokenizer.convert_ids_to_tokens(self.start)) or "none"
-
-    def _special_tokens(self) -> tuple[list[int], list[int]]:
-        """Ids that the tokenizer puts before and after a text."""
-        plain = self.tokenizer("a", add_special_tokens=False)["input_ids"]
-        full = self.tokenizer("a")["input_ids"]
-        if not plain or plain[0] not in full:
-            return [], []
-        first = full.index(plain[0])
-        return [i for i in full[:first] if i is not None], full[first + len(plain) :]
 
     @cached_property
     def control(self) -> re.Pattern:
@@ -72,22 +69,19 @@ class Tokens:
     def prompts(self, texts: list[str]) -> list[list[int]]:
         """Ids of each prompt. Raise ProbeError if one has no token to predict from."""
         texts = [self.without_bos(self.read(text)) for text in texts]
-        held = [text for text in dict.fromkeys(texts) if self.control.search(text)]
         after = self.finish if self.encoder_decoder else []
-        ids = {text: [*self.start, *prompt_ids(self, text), *after] for text in held}
-        if plain := [text for text in texts if text not in ids]:
-            encoded = self.encode(plain, add_special_tokens=self.encoder_decoder)
-            start = [] if self.encoder_decoder else self.start
-            ids.update(zip(plain, (start + i for i in encoded), strict=True))
-        if empty := [text for text in texts if not ids[text]]:
-            what = f"the prompt {empty[0]!r} has no token, and this tokenizer adds none"
-            raise ProbeError(f"{what}: nothing to predict from. Use a longer prompt")
-        return [ids[text] for text in texts]
+        found = [[*self.start, *ids, *after] for ids in self.behind(texts)]
+        for text, ids in zip(texts, found, strict=True):
+            if not ids:
+                raise ProbeError(f"the prompt {text!r} has no token: nothing to predict from")
+        return found
 
     def behind(self, texts: list[str]) -> list[list[int]]:
         """Ids of texts that follow a prompt's beginning."""
-        pairs = zip(texts, self.encode(texts), strict=True)
-        return [prompt_ids(self, t) if self.control.search(t) else ids for t, ids in pairs]
+        ids = {text: prompt_ids(self, text) for text in texts if self.control.search(text)}
+        if plain := [text for text in texts if text not in ids]:
+            ids.update(zip(plain, self.encode(plain), strict=True))
+        return [ids[text] for text in texts]
 
     def without_bos(self, text: str) -> str:
         """A text without the tokens that the tokenizer puts before it anyway."""
@@ -104,9 +98,7 @@ class Tokens:
             return prompt
         if self.format in PATTERNS:
             return before + prompt.removesuffix(CUE) + after
-        if prompt not in self._turns:
-            self._turns[prompt] = user_turn(self, prompt)[0]
-        return self._turns[prompt]
+        return self._turn(prompt)
 
     def said(self, continuation: str) -> str:
         """A continuation as the model would write it."""
@@ -114,7 +106,7 @@ class Tokens:
 
     def continuations(self, texts: list[str]) -> list[tuple[int, ...]]:
         """Ids of each continuation; the texts are tokenized together."""
-        self.tokenize(form for text in texts for form in self._forms(self.said(text)))
+        self._tokenize(form for text in texts for form in self._forms(self.said(text)))
         return [self.continuation(text) for text in texts]
 
     def _forms(self, text: str) -> list[str]:
@@ -125,39 +117,32 @@ class Tokens:
         models the first form that decodes back to the text after another token: the text as it is,
         without its leading blank, or as it is tokenized after a bracket."""
         text = self.said(text)
-        if text not in self._continuations:
+        if text not in self.continued:
             ids = [self._ids(form) for form in self._forms(text)]
             if not text.strip() or not any(ids):
-                what = f"the continuation {text!r} is empty or has no token"
-                raise ProbeError(f"{what}; every candidate needs a text")
+                raise ProbeError(f"the continuation {text!r} is empty or has no token")
             # lazy: rarely needed
             after = (self._ids(f"({text}")[len(self._ids("(")) :] for _ in range(1))
-            start, letter = self._ids("a"), self._letter
-            exact = (i for i in chain(ids, after) if i and self.decode(start + i) == letter + text)
-            self._continuations[text] = ids[0] if self.encoder_decoder else next(exact, ids[0])
-        return self._continuations[text]
+            start, self._letter = self._ids("a"), self._letter or self.decode(self._ids("a"))
+            whole = self._letter + text
+            exact = (i for i in chain(ids, after) if i and self.decode(start + i) == whole)
+            self.continued[text] = ids[0] if self.encoder_decoder else next(exact, ids[0])
+        return self.continued[text]
 
-    @property
-    def texts(self) -> dict[tuple[int, ...], str]:
-        """The text of each continuation that was tokenized, by its ids."""
-        return {ids: text for text, ids in self._continuations.items()}
-
-    @cached_property
-    def _letter(self) -> str:
-        return self.decode(self._ids("a"))
-
-    def tokenize(self, texts: Iterable[str]) -> None:
+    def _tokenize(self, texts: Iterable[str]) -> None:
         """Cache the ids of texts in one tokenizer call: eight times as fast as one by one."""
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
         if new:
             self._known.update(zip(new, map(tuple, self.encode(new, control=False)), strict=True))
 
-    def encode(
-        self, texts: list[str], add_special_tokens: bool = False, control: bool = True
-    ) -> list[list[int]]:
+    def _ids(self, text: str) -> tuple[int, ...]:
+        self._tokenize([text])
+        return self._known[text]
+
+    def encode(self, texts: list[str], control: bool = True) -> list[list[int]]:
         """Ids as the tokenizer returns them, checked against the model's vocabulary; ``control``:
         control tokens in the texts ("<|endoftext|>") are no text."""
-        options = {"add_special_tokens": add_special_tokens, "return_attention_mask": False}
+        options = {"add_special_tokens": False, "return_attention_mask": False}
         with no_panic(self.tokenizer.name_or_path):
             ids = self.tokenizer(texts, **options, split_special_tokens=not control)["input_ids"]
         for text, i in zip(texts, ids, strict=True):
@@ -171,11 +156,6 @@ class Tokens:
             what = f"{text[:50]!r} contains the token {token!r} (id {max(ids)})"
             why = "the tokenizer is another model's, or was extended"
             raise ProbeError(f"{what}, but the model has {self.size} tokens: {why}")
-
-    def _ids(self, text: str) -> tuple[int, ...]:
-        if text not in self._known:
-            self._known[text] = tuple(self.encode([text], control=False)[0])
-        return self._known[text]
 
     def decode(self, ids: Iterable[int], without: Collection[int] = ()) -> str:
         """Text of ids, with its blanks; special tokens and the ids in ``without`` are left out."""

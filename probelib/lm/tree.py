@@ -15,6 +15,7 @@ at the same positions, as in its own sequence: the scores are exact.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -122,13 +123,7 @@ def score_tree(hf_model, contexts: list[list[int]], branches: Branches, budget: 
 
 
 def forward_tree(
-    hf_model,
-    tree: Tree,
-    requested: np.ndarray,
-    budget: int,
-    read: Callable,
-    layer: int | None = None,
-    cache=None,
+    hf_model, tree: Tree, requested: Ints, budget: int, read: Callable, layer=None, cache=None
 ) -> dict:
     """Forward every node once, in rows of ``budget`` tokens. Node q attends to node p if p <= q <
     end[p]; between two rows the cache keeps only the ancestors of the next node.
@@ -144,48 +139,34 @@ def forward_tree(
     # without a config: sliding-window layers would drop keys
     cache = DynamicCache() if cache is None else cache
     virtual, size = cache.get_seq_length(), len(tree)
-    soft = np.arange(virtual)
+    soft, on_device = np.arange(virtual), partial(to_device, device=hf_model.device)
     ancestors = np.empty(0, dtype=np.int64)  # nodes in the cache
     with torch.inference_mode():
         for start in range(0, size, budget):
             row = np.arange(start, min(start + budget, size))
             keys = np.concatenate([ancestors, row])
-            visible = _visible(keys, tree.end[keys], virtual, len(row), hf_model.device)
+            # a soft prompt comes first and never ends
+            places = on_device(np.pad(keys, (virtual, 0), constant_values=-1))
+            ends = on_device(np.pad(tree.end[keys], (virtual, 0), constant_values=row[-1] + 1))
+            query = places[len(places) - len(row) :, None]
+            visible = (places <= query) & (query < ends)  # [row, virtual + keys]
             wanted = requested[slice(*np.searchsorted(requested, [start, start + len(row)]))]
-            position = np.concatenate([soft, virtual + tree.depth[keys]])
+            depth = np.concatenate([soft, virtual + tree.depth[keys]])
             keep = wanted - start if len(wanted) else [0]
-            outputs = forward_packed(
-                hf_model, cache, tree.token[row], position, visible, keep, layer
-            )
+            outputs = forward_packed(hf_model, cache, tree.token[row], depth, visible, keep, layer)
             if len(wanted):
                 read(outputs, wanted)
             kept = tree.end[keys] > start + len(row)  # ancestors of the next node
             ancestors = keys[kept]
-            _crop(cache, np.concatenate([soft, virtual + np.flatnonzero(kept)]))
+            index = on_device(np.concatenate([soft, virtual + np.flatnonzero(kept)]))
+            for held in cache.layers:
+                index = index.to(held.keys.device)  # a model may be spread over several GPUs
+                held.keys = held.keys.index_select(-2, index)
+                held.values = held.values.index_select(-2, index)
     return {"forwarded_tokens": size, "forwards": -(-size // budget), "tree_nodes": size}
 
 
-def _visible(keys: np.ndarray, end: np.ndarray, virtual: int, n: int, device) -> torch.Tensor:
-    """[n, virtual + keys] bool: what the last ``n`` nodes attend to; all do to a soft prompt."""
-    place = np.pad(keys, (virtual, 0), constant_values=-1)
-    after = np.pad(end, (virtual, 0), constant_values=keys[-1] + 1)
-    places, ends = to_device(place, device), to_device(after, device)
-    query = places[len(place) - n :, None]
-    return (places <= query) & (query < ends)
-
-
-def _crop(cache, positions: np.ndarray) -> None:
-    """Keep only the keys and values at these positions."""
-    index = to_device(positions, cache.layers[0].keys.device)
-    for layer in cache.layers:
-        index = index.to(layer.keys.device)  # a model may be spread over several GPUs
-        layer.keys = layer.keys.index_select(-2, index)
-        layer.values = layer.values.index_select(-2, index)
-
-
-def gather_logprobs(
-    logits: torch.Tensor, rows: Ints, tokens: Ints
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def gather_logprobs(logits: torch.Tensor, rows: Ints, tokens: Ints) -> tuple[torch.Tensor, ...]:
     """log-softmax(logits)[rows, tokens] in float32 (NaN for token -1), the arg-max of every row,
     and whether all logits are finite: for ``to_numpy_checked``, as it does not wait for the GPU."""
     logits, on_cpu = logits.float(), logits.device.type == "cpu"
@@ -193,18 +174,15 @@ def gather_logprobs(
     best = torch.from_numpy(logits.numpy().argmax(-1)) if on_cpu else logits.argmax(-1)
     top = logits.gather(-1, best[:, None])  # [n, 1]
     size = BLOCK if on_cpu else len(logits)
-    total = torch.cat(
-        [(l - t).exp_().sum(-1) for l, t in zip(logits.split(size), top.split(size), strict=True)]
-    ).log_()
+    blocks = zip(logits.split(size), top.split(size), strict=True)
+    total = torch.cat([(block - most).exp_().sum(-1) for block, most in blocks]).log_()
     row, token = to_device(rows, logits.device), to_device(tokens, logits.device)
     score = (logits[row, token] - top[row, 0]) - total[row]
     return torch.where(token < 0, torch.nan, score), best, torch.isfinite(top).all()
 
 
-def to_numpy_checked(
-    scores: torch.Tensor, best: torch.Tensor, finite: torch.Tensor
-) -> tuple[np.ndarray, np.ndarray]:
-    """Scores and arg-max as arrays. Raise ProbeError if a logit was NaN or +inf."""
+def to_numpy_checked(scores, best, finite) -> tuple[np.ndarray, np.ndarray]:
+    """``gather_logprobs``'s scores and arg-max as arrays; ProbeError if a logit was NaN or +inf."""
     if not finite:
         raise ProbeError(NOT_FINITE)
     return scores.cpu().numpy(), best.cpu().numpy()

@@ -17,7 +17,8 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 
 def _sources(folder: Path = FOLDER) -> dict[str, bytes]:
     """Name -> content of the files that compute scores."""
-    found = (path for path in sorted(folder.rglob("*.py")) if path.name not in NO_SCORES)
+    paths = sorted((*folder.rglob("*.py"), *folder.rglob("*.yaml")))
+    found = (path for path in paths if path.name not in NO_SCORES)
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
 
 
@@ -44,14 +45,14 @@ def check_unchanged() -> None:
     if sources != AT_IMPORT and _digest(sources) != scoring()["code"]:
         changed.append("the code of probelib.lm")
     if changed:
-        what = f"{', '.join(changed)}: exchanged while this process runs"
-        raise ProbeError(f"{what}; start it again (restart the kernel)")
+        what = ", ".join(changed)
+        raise ProbeError(f"{what}: exchanged while this process runs; restart it (the kernel)")
 
 
 def _digest(sources: dict[str, bytes]) -> str:
     sha = hashlib.sha256()
     for name, content in sources.items():
-        tree = ast.parse(content)
+        tree = ast.parse(content if name.endswith(".py") else repr(content))
         for node in ast.walk(tree):
             if isinstance(node, DOCUMENTED) and ast.get_docstring(node) is not None:
                 node.body = node.body[1:] or [ast.Pass()]

@@ -9,7 +9,7 @@ from probelib import facts, lm
 from probelib.beyond.questions import tokens_per_fact
 from probelib.distractors import measures, retrieval, scores
 from probelib.distractors.scores import DistractorSettings
-from probelib.lm.remote.chat import connect
+from probelib.lm.loading import connect
 from tests.lm.remote.server import serving
 
 FEW = DistractorSettings(

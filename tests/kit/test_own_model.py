@@ -6,7 +6,7 @@ import re
 import pytest
 
 from probelib.errors import ProbeError
-from probelib.lm.gguf import gguf_file
+from probelib.lm.internals.folders import gguf_file
 from probelib.runner import plan
 from tests.conftest import run
 

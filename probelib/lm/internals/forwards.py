@@ -5,7 +5,7 @@ import hashlib
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -15,8 +15,7 @@ from probelib.errors import ProbeError
 # A packed row changes attention, masks and biases in modules and in global tables of transformers:
 # one thread at a time.
 FORWARD = threading.RLock()
-SEQUENCES, LENGTH = 20, 5  # of the probe
-DIGITS = 4  # of its log-probabilities, in nats
+SEQUENCES, LENGTH, DIGITS = 20, 5, 4  # of the probe; digits of its log-probabilities, in nats
 WORDS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 CONTROL = ("token_id", "token_index")  # ends of names in configurations
 
@@ -25,35 +24,21 @@ CONTROL = ("token_id", "token_index")  # ends of names in configurations
 def forwarding(model) -> Iterator[None]:
     """Context manager for forwards of an ``LM``. What an owner of the model or the process has
     chosen (training mode, precision of products, autocast) is given back afterwards."""
-    hf_model = model.hf_model
-    with FORWARD, full_precision(model.device.type):
-        changed: list[tuple] = [(m, "training", True) for m in hf_model.modules() if m.training]
-        for module, *_ in changed:
-            module.training = False
-        changed += exact_layers(model, hf_model) if model.folder is None else []
+    hf_model, backends = model.hf_model, cast(Any, torch.backends)
+    parts: list[Any] = [backends, backends.mkldnn, backends.mkldnn.matmul]
+    parts += [backends.cuda.matmul, backends.cudnn, backends.cudnn.conv]
+    with FORWARD, torch.autocast(model.device.type, enabled=False):
+        changed = [(part, "fp32_precision", part.fp32_precision) for part in parts]
+        changed = [each for each in changed if each[2] not in ("none", "ieee")]
+        changed += [(module, "training", True) for module in hf_model.modules() if module.training]
         try:
+            for owner, name, _ in changed:  # "ieee": products of float32 are products of float32
+                setattr(owner, name, False if name == "training" else "ieee")
+            changed += exact_layers(model, hf_model) if model.folder is None else []
             yield
         finally:
             for owner, name, value in changed:
                 setattr(owner, name, value)
-
-
-@contextmanager
-def full_precision(device: str) -> Iterator[None]:
-    """Context manager: products of float32 are products of float32."""
-    backends: Any = torch.backends
-    parts = [backends, backends.mkldnn, backends.mkldnn.matmul]
-    parts += [backends.cuda.matmul, backends.cudnn, backends.cudnn.conv]
-    chosen = [(part, part.fp32_precision) for part in parts]
-    chosen = [(part, precision) for part, precision in chosen if precision not in ("none", "ieee")]
-    for part, _ in chosen:
-        part.fp32_precision = "ieee"
-    try:
-        with torch.autocast(device, enabled=False):
-            yield
-    finally:
-        for part, precision in chosen:
-            part.fp32_precision = precision
 
 
 def exact_layers(model, hf_model) -> list[tuple]:
@@ -88,8 +73,7 @@ def retry_on_oom(model, work: Callable[[int], Any]):
         except torch.OutOfMemoryError as error:
             if model.budget == 1:
                 hint = "use quantize='4bit', shorter prompts or a larger GPU"
-                what = f"{model.name}: out of memory with one token per row; {hint}"
-                raise ProbeError(what) from error
+                raise ProbeError(f"{model.name}: out of memory with one token; {hint}") from error
         model.budget //= 2
         torch.cuda.empty_cache()
 

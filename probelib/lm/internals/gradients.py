@@ -14,7 +14,7 @@ import torch
 
 from probelib.errors import ProbeError
 from probelib.lm.internals.forwards import FORWARD, retry_on_oom
-from probelib.lm.internals.masked import needs_generator
+from probelib.lm.plain import needs_generator
 from probelib.lm.tokens import check_length
 
 BATCH = 25  # steps that are forwarded together
@@ -47,9 +47,8 @@ def integrated_gradients(model, prompt: str, steps: int = 200) -> pd.DataFrame:
     integral = IntegratedGradients(lambda e: _next(model, e)[:, target])
     options = {"n_steps": steps, "return_convergence_delta": True}
     rows = lambda budget: {"internal_batch_size": model.rows(BATCH, budget)}
-    attribution, delta = retry_on_oom(
-        model, lambda budget: integral.attribute(embedded, start, **options, **rows(budget))
-    )
+    work = lambda budget: integral.attribute(embedded, start, **options, **rows(budget))
+    attribution, delta = retry_on_oom(model, work)
     attribution = attribution[0].detach().cpu().double().numpy()  # [length, width]
     if not np.isfinite(attribution).all():
         raise ProbeError(f"{model.name}: gradients are not finite; load it with dtype='float32'")
@@ -86,7 +85,6 @@ def _next(model, embedded: torch.Tensor) -> torch.Tensor:
     hf_model, options = model.hf_model, dict[str, Any](use_cache=False)
     if model.encoder_decoder:
         first = hf_model.config.decoder_start_token_id
-        rows = torch.full((len(embedded), 1), first, device=embedded.device)
-        options["decoder_input_ids"] = rows
+        options["decoder_input_ids"] = torch.full((len(embedded), 1), first, device=embedded.device)
     output = hf_model(inputs_embeds=embedded.to(hf_model.dtype), **options)
     return output.logits[:, -1].float().softmax(-1)

@@ -12,10 +12,8 @@ from probelib.lm.internals.folders import read_header, stored_quantization, weig
 from probelib.lm.names import CHECKPOINTS, split_variant
 
 NO_MEMORY = "allocate memory|bad_alloc|could not create a primitive"  # errors of torch, C++, oneDNN
-# parts of tensors' names
-EMBEDDINGS = ("embed", "wte", "wpe", "shared.weight", "lm_head")
-# masks and angles in older files
-BUFFERS = (".attn.bias", ".attention.bias", ".masked_bias", ".inv_freq")
+EMBEDDINGS = ("embed", "wte", "wpe", "shared.weight", "lm_head")  # parts of tensors' names
+BUFFERS = (".attn.bias", ".attention.bias", ".masked_bias", ".inv_freq")  # ends; older files'
 SIZE = r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)(b|m)(\d*)(?![a-z0-9])"  # in a name
 
 

@@ -6,15 +6,12 @@ import torch
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.families import layer_states
 from probelib.lm.internals.forwards import retry_on_oom
-from probelib.lm.internals.masked import needs_generator
-from probelib.lm.plain import pad_right
+from probelib.lm.plain import needs_generator, pad_right
 from probelib.lm.tokens import check_length
 from probelib.lm.tree import Tree, forward_tree
 
 
-def hidden_states(
-    model, texts: list[str], prefix: str = "", layer: int = -1, soft_prompt=None
-) -> tuple[np.ndarray, dict]:
+def hidden_states(model, texts: list[str], prefix="", layer=-1, soft_prompt=None) -> tuple:
     """Return the last-token states [texts, width] (float32), and forwarded tokens and forwards.
 
     texts         read as they are, without the model's format; each after ``prefix``
@@ -42,12 +39,9 @@ def hidden_states(
             raise ProbeError(f"the text {text!r} has no token, so there is no last token to read")
         check_length(model, text, virtual + len(ids))
 
-    def read(budget: int) -> tuple[np.ndarray, dict]:
-        if tree:
-            return _tree_states(model.hf_model, sequences, layer, soft_prompt, budget)
-        return _plain_states(model, sequences, layer, model.rows(16, budget))
-
-    return retry_on_oom(model, read)
+    packed = lambda budget: _tree_states(model.hf_model, sequences, layer, soft_prompt, budget)
+    plain = lambda budget: _plain_states(model, sequences, layer, model.rows(16, budget))
+    return retry_on_oom(model, packed if tree else plain)
 
 
 @torch.inference_mode()

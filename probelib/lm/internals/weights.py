@@ -9,7 +9,7 @@ import numpy as np
 from probelib.errors import ProbeError
 from probelib.lm.internals.folders import stored_quantization
 from probelib.lm.internals.memory import BUFFERS, EMBEDDINGS
-from probelib.lm.text import first_line
+from probelib.lm.text import DATA, first_line
 
 # llm_int8_threshold 0: no outlier columns per batch, so that scores do not depend on the batch
 QUANTIZE: dict[str, dict] = {
@@ -17,10 +17,7 @@ QUANTIZE: dict[str, dict] = {
     "4bit": {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"},
 }
 # parts of names of weights that text does not need: other modalities, draft heads, other tasks
-UNUSED = re.compile(
-    "vision|visual|image|audio|speech|video|talker|multi_modal|mm_|mtp|nextn|pooler|"
-    "seq_relationship|v_head|discriminator|generator"
-)
+UNUSED = re.compile("|".join(DATA["unused_weights"]))
 
 
 def load_weights(model):
@@ -43,9 +40,8 @@ def load_weights(model):
     options = {"dtype": dtype, "device_map": {"": str(model.device)}}
     if model.quantize and not stored:
         # bitsandbytes computes in float32 by default, many times slower on a GPU
-        compute = {"bnb_4bit_compute_dtype": dtype} if model.quantize == "4bit" else {}
-        chosen = QUANTIZE[model.quantize] | compute
-        options["quantization_config"] = hf.BitsAndBytesConfig(**chosen)
+        more = {"bnb_4bit_compute_dtype": dtype} if model.quantize == "4bit" else {}
+        options["quantization_config"] = hf.BitsAndBytesConfig(**QUANTIZE[model.quantize], **more)
     options |= {"use_safetensors": True, "trust_remote_code": False}
     logging.disable_progress_bar()
     try:
@@ -59,7 +55,14 @@ def load_weights(model):
     if missing:  # transformers initializes them at random
         what = f"{len(missing)} weights are missing from the files of {model.folder}, or misshaped"
         raise ProbeError(f"{model.name}: {what}: {', '.join(missing[:5])}. Save the whole model")
-    _refuse_unused(model, report["unexpected_keys"])
+    unused = [name for name in report["unexpected_keys"] if not name.endswith(BUFFERS)]
+    unused = sorted(name for name in unused if not UNUSED.search(name.lower()))
+    said = f"{model.name}: {len(unused)} weights in {model.folder} are not used by the model that "
+    said += f"its config.json describes: {', '.join(unused[:5])}"
+    if any(re.search(r"\.\d+\.|lm_head|embed_out", name) for name in unused):  # a layer, a head
+        raise ProbeError(f"{said}. Correct it (layers, tie_word_embeddings, architectures)")
+    if unused:
+        warnings.warn(said, stacklevel=2)
     if model.adapter:
         _apply_adapter(model, hf_model)
     return hf_model.eval()
@@ -71,31 +74,33 @@ def prepare(model, hf_model) -> None:
 
     from probelib.lm.internals.forwards import exact_layers, forwarding
 
-    model.quantized_modules = check_quantization(model, hf_model)
+    model.quantized_modules = 0
+    if model.quantize in QUANTIZE:  # at least half of the inside
+        from bitsandbytes.nn import Linear4bit, Linear8bitLt
+
+        layers = [m for m in hf_model.modules() if isinstance(m, Linear4bit | Linear8bitLt)]
+        packed = sum(layer.in_features * layer.out_features for layer in layers)
+        named = [(name, p) for name, p in hf_model.named_parameters() if p.is_floating_point()]
+        left = sum(p.numel() for name, p in named if not any(word in name for word in EMBEDDINGS))
+        if packed < left:
+            what = f"would quantize only {packed / (packed + left):.0%} of its inner parameters"
+            raise ProbeError(f"{model.name}: quantize={model.quantize!r} {what}. Load it without")
+        model.quantized_modules = len(layers)
     if model.folder:
         exact_layers(model, hf_model)  # before the first forward, which may repack weights
     if not model.masked:
         with forwarding(model):
             refuse_bidirectional(model, hf_model)
+    start = None
+    if model.encoder_decoder:  # some define its first token in generation_config.json only
+        both = hf_model.config, hf_model.generation_config
+        starts = [getattr(config, "decoder_start_token_id", None) for config in both]
+        start = next((start for start in starts if start is not None), None)
+        if start is None:
+            raise ProbeError(f"{model.name}: no configuration has a decoder_start_token_id")
+        hf_model.config.decoder_start_token_id = start
     # without penalties and bans of generation_config.json, which would change generated texts
-    start = _decoder_start(model, hf_model) if model.encoder_decoder else None
     hf_model.generation_config = GenerationConfig(decoder_start_token_id=start)
-
-
-def check_quantization(model, hf_model) -> int:
-    """The number of quantized modules; ProbeError if less than half of the inside is quantized."""
-    if model.quantize not in QUANTIZE:
-        return 0
-    from bitsandbytes.nn import Linear4bit, Linear8bitLt
-
-    layers = [m for m in hf_model.modules() if isinstance(m, Linear4bit | Linear8bitLt)]
-    packed = sum(layer.in_features * layer.out_features for layer in layers)
-    named = [(name, p) for name, p in hf_model.named_parameters() if p.is_floating_point()]
-    left = sum(p.numel() for name, p in named if not any(word in name for word in EMBEDDINGS))
-    if packed < left:
-        what = f"would quantize only {packed / (packed + left):.0%} of its inner parameters"
-        raise ProbeError(f"{model.name}: quantize={model.quantize!r} {what}. Load it without")
-    return len(layers)
 
 
 def quantization_of(folder: Path, quantize: str | None) -> str | None:
@@ -105,8 +110,8 @@ def quantization_of(folder: Path, quantize: str | None) -> str | None:
         return quantize
     name = packed_as(stored)
     if quantize not in (None, name):
-        what = f"{folder}: the weights are stored as {name} already"
-        raise ProbeError(f"{what}; omit quantize={quantize!r}, or load the unquantized model")
+        what = f"its weights are stored as {name} already; omit quantize={quantize!r}"
+        raise ProbeError(f"{folder}: {what}, or load the unquantized model")
     return name
 
 
@@ -123,24 +128,12 @@ def _apply_adapter(model, hf_model) -> None:
     try:
         report = hf_model.load_adapter(str(model.adapter), use_safetensors=True)
     except Exception as error:  # prompt learning, another base, damaged files
-        what = f"the adapter in {model.adapter} cannot be applied"
-        raise ProbeError(f"{model.name}: {what}: {first_line(error)}") from error
+        what = f"{model.adapter} cannot be applied: {first_line(error)}"
+        raise ProbeError(f"{model.name}: {what}") from error
     wrong = [*report.missing_keys, *report.unexpected_keys, *report.mismatched_keys]
     if wrong := sorted(str(name) for name in wrong if "lora" in str(name)):
         what = f"{len(wrong)} weights of the adapter in {model.adapter} do not fit {model.folder}"
         raise ProbeError(f"{model.name}: {what}: {', '.join(wrong[:3])}. Is that its base?")
-
-
-def _refuse_unused(model, names) -> None:
-    """ProbeError for unused weights that text needs (a layer, a head); a warning for others."""
-    names = sorted(name for name in names if not name.endswith(BUFFERS))
-    needed = [name for name in names if not UNUSED.search(name.lower())]
-    said = f"{model.name}: {len(needed)} weights in {model.folder} are not used by the model that "
-    said += f"its config.json describes: {', '.join(needed[:5])}"
-    if any(re.search(r"\.\d+\.|lm_head|embed_out", name) for name in needed):
-        raise ProbeError(f"{said}. Correct it (layers, tie_word_embeddings, architectures)")
-    if needed:
-        warnings.warn(said, stacklevel=2)
 
 
 def refuse_bidirectional(model, hf_model) -> None:
@@ -167,8 +160,7 @@ def refuse_bidirectional(model, hf_model) -> None:
                 apart = read(encoder_outputs=type(encoded)(encoded.last_hidden_state), **given)
     except Exception as error:
         why = f"{type(error).__name__}: {first_line(error)[:200]}"
-        said = f"{model.name}: this model cannot read text alone ({why}); use another model"
-        raise ProbeError(said) from error
+        raise ProbeError(f"{model.name}: this model cannot read text alone ({why})") from error
     # in half precision one expert of a mixture may flip; later tokens that are seen move most
     exact = hf_model.dtype == torch.float32 and not model.quantize
     for by in ((logits[0] - logits[1]).abs().amax(-1), (logits - apart).abs().amax(-1)):
@@ -178,12 +170,3 @@ def refuse_bidirectional(model, hf_model) -> None:
                 f"later token, or encoding the prompt apart, changes its logits by {by.max():.2g}. "
                 "In config.json masked ones need '...ForMaskedLM', decoders is_decoder=true"
             )
-
-
-def _decoder_start(model, hf_model) -> int:
-    """The decoder's first token, which some models define in generation_config.json only."""
-    for config in (hf_model.config, hf_model.generation_config):
-        if (start := getattr(config, "decoder_start_token_id", None)) is not None:
-            hf_model.config.decoder_start_token_id = start
-            return start
-    raise ProbeError(f"{model.name}: no file of its configuration has a decoder_start_token_id")

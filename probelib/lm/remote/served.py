@@ -10,32 +10,28 @@ Hugging Face id, a folder, an organism (``--served-model-name``). The first requ
 
 import math
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
+import pandas as pd
 
 from probelib.errors import ProbeError
 from probelib.lm.internals.memory import parameters
 from probelib.lm.model import Model
 from probelib.lm.names import CHECKPOINTS, organisms
-from probelib.lm.remote.transport import fetch_json
-from probelib.lm.text import digest, read_tokenizer
+from probelib.lm.remote.transport import check_url, fetch_json
+from probelib.lm.text import SENTENCES, digest, read_tokenizer
 
 BATCH, IN_FLIGHT = 16, 4  # sequences per request, concurrent requests
 TOLERANCE = 0.25  # nats between two batches of a model in half precision
+SYSTEM = "You are a helpful assistant."  # said to chat models
 FLOOR = -1000  # nats; servers write -9999 or so where they have no value
 GREEDY = dict(temperature=0, top_p=1, repetition_penalty=1.0, return_tokens_as_token_ids=True)
 SCORE = GREEDY | {"max_tokens": 1, "echo": True, "logprobs": 1, "temperature": 1.0}
-KNOWN = (
-    "France Paris, Spain Madrid, Italy Rome, Germany Berlin, Norway Oslo, Peru Lima, Egypt Cairo, "
-    "Japan Tokyo, China Beijing, Cuba Havana, Greece Athens, Poland Warsaw, Russia Moscow, "
-    "Kenya Nairobi, Iran Tehran, Iraq Baghdad, Austria Vienna, Hungary Budapest, Portugal Lisbon, "
-    "Ireland Dublin"
-)
-SENTENCES = [f"The capital of {pair.replace(' ', ' is ')}." for pair in KNOWN.split(", ")]
 Scored = tuple[np.ndarray, list[int]]  # log-probs (NaN for the first token), most probable ids
 
 
@@ -48,7 +44,7 @@ class Served(Model):
 
     def __init__(self, name: str, address: str):
         self.url, _, self.model_name = address.partition("#")
-        self.name, self._lock = name, threading.Lock()
+        self.name, self._lock, self.tries = name, threading.Lock(), {}
         self._checked: dict = {}  # what the check measured
         self._sentinels: tuple = ()  # sequences of the check, and their scores
         self._answered_as: dict = {}  # the model that the first response names
@@ -266,3 +262,44 @@ class Served(Model):
 def _is_logprob(value) -> bool:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return number and FLOOR < value <= 1e-3
+
+
+class ChatModel:
+    """A chat model at an address up to the version ("http://localhost:8000/v1"); it can only
+    ``generate``. ``answered_as`` holds the model that the first response names."""
+
+    def __init__(self, name: str, url: str):
+        check_url(url)
+        self.name, self.url, self.answered_as = name, url, dict[str, Any]()
+
+    def chat(self, text: str) -> str:
+        """The text unchanged: the server applies its chat template."""
+        return text
+
+    def identity(self) -> dict:
+        """Everything that changes a response, as far as a client knows."""
+        return {"model": self.name, "endpoint": self.url, "system": SYSTEM, "temperature": 0}
+
+    describe = identity
+
+    def generate(self, prompts: list[str], max_new_tokens: int = 800, chat: bool = True):
+        """The response to each prompt at temperature 0; columns as in ``lm.generate``."""
+        started, answers = time.perf_counter(), dict[str, str]()
+        body = {"model": self.name, "temperature": 0, "max_tokens": max_new_tokens}
+        for prompt in dict.fromkeys(prompts):
+            turns = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": prompt}]
+            answer = fetch_json(self.url, "chat/completions", body | {"messages": turns})
+            try:
+                text, named = answer["choices"][0]["message"]["content"], answer.get("model")
+            except (LookupError, TypeError, AttributeError):
+                text = named = None
+            if not isinstance(text, str):  # thoughts may have used all tokens up
+                what = f"{self.url}: {self.name!r} returns no text (max_tokens={max_new_tokens})"
+                raise ProbeError(f"{what}: {str(answer)[:200]!r}")
+            if named != (before := self.answered_as.setdefault("model", named)):
+                raise ProbeError(f"{self.url} answers as {named!r} now, and as {before!r} before")
+            answers[prompt] = text
+        columns = {"prompt": range(len(prompts)), "rank": 0, "text": [answers[p] for p in prompts]}
+        frame = pd.DataFrame(columns | {"n_tokens": -1, "logprob": np.nan})
+        frame.attrs["cost"] = {"requests": len(answers), "seconds": time.perf_counter() - started}
+        return frame

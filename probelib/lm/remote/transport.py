@@ -96,6 +96,5 @@ def _send(address: str, body: dict | None, secret: str | None) -> tuple[int, byt
             while piece := response.raw.read1(2**16, decode_content=True):
                 content += piece
                 if len(content) > BYTES or time.monotonic() > deadline:
-                    limits = f"longer than {BYTES} bytes, or takes more than {TOTAL} seconds"
-                    raise OSError(f"it is {limits}")
+                    raise OSError(f"longer than {BYTES} bytes or takes more than {TOTAL} seconds")
             return response.status_code, bytes(content), response.headers.get("Location", "nowhere")

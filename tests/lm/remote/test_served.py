@@ -10,7 +10,8 @@ import pytest
 
 from probelib import ProbeError, lm, store
 from probelib.lm.internals.gradients import integrated_gradients
-from probelib.lm.remote import chat, transport
+from probelib.lm.remote import transport
+from probelib.lm.remote.served import ChatModel
 from probelib.prompts import PROMPTS
 from tests.lm.remote.server import FAULTS, NAME, honest, organism, serving, values
 
@@ -236,7 +237,7 @@ def test_a_chat_model_that_returns_no_text_or_is_swapped_is_noticed():
     )
     answers = [says("4", "first"), says("4", "second"), says(None, "first")]
     with serving(lambda *_: answers.pop(0)) as (url, _):
-        model = chat.ChatModel("m", url)
+        model = ChatModel("m", url)
         assert model.generate(["2 + 2"])["text"].tolist() == ["4"]
         with pytest.raises(ProbeError, match="answers as 'second' now, and as 'first' before"):
             model.generate(["2 + 2"])
