@@ -18,8 +18,9 @@ from probelib.distractors import baselines, measures, retrieval
 from probelib.distractors.prompts import judge_prompt, karr_texts
 from probelib.distractors.retrieval import NAMES, Knowledge
 from probelib.facts.model import Facts
-from probelib.lm.loading import ChatModel, connect, load
+from probelib.lm.loading import connect, load
 from probelib.lm.names import organisms
+from probelib.lm.remote.served import ChatModel
 from probelib.prompts import RECALL, paraphrases
 
 NS = (1, 2, 5, 10, *range(20, 201, 20))  # distractors, and next tokens of Precision@n (section 4.2)

@@ -14,7 +14,6 @@ from probelib.lm.internals.memory import EMBEDDINGS
 from probelib.lm.internals.weights import QUANTIZE, packed_as, quantization_of
 from probelib.lm.model import DTYPES, LM, Model
 from probelib.lm.names import SERVERS, claim, split_variant
-from probelib.lm.remote.served import ChatModel, Served
 
 
 def load(source, tokenizer=None, name=None, quantize=None, device="auto", dtype="auto") -> Model:
@@ -33,8 +32,7 @@ def load(source, tokenizer=None, name=None, quantize=None, device="auto", dtype=
                "float32", "bfloat16", "float16"
 
     Raise ProbeError for an unknown name or option, and for a folder without config, safetensors or
-    tokenizer. No code of a repository is run.
-    """
+    tokenizer. No code of a repository is run."""
     if hasattr(source, "forward"):
         return InMemory(source, tokenizer, name)
     if quantize is not None and quantize not in QUANTIZE:
@@ -47,6 +45,8 @@ def load(source, tokenizer=None, name=None, quantize=None, device="auto", dtype=
         quantize = part if part.endswith("bit") else quantize
         dtype = part if "float" in part else dtype
     if where.startswith(SERVERS):
+        from probelib.lm.remote.served import Served
+
         if quantize or (device, dtype) != ("auto", "auto"):
             raise ProbeError(f"{name}: its server determines quantize, device and dtype")
         return Served(name, where)
@@ -64,8 +64,9 @@ def load_decoders(names: list[str], **options) -> dict[str, Model]:
 
 
 def connect(name: str, **options):
-    """A model by its name: "gpt-4o@https://api.openai.com/v1" is a ``ChatModel``, which is used for
-    its texts only; everything else goes to ``load`` with ``options``."""
+    """As ``load``; "gpt-4o@https://api.openai.com/v1" is a ``ChatModel``, used for its texts only."""
+    from probelib.lm.remote.served import ChatModel
+
     model, _, url = name.partition("@")
     return ChatModel(model, url) if url.startswith(SERVERS) else load(name, **options)
 

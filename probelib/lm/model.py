@@ -8,8 +8,6 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from probelib.errors import ProbeError
 from probelib.lm import text
 from probelib.lm.internals.folders import commit_of, digest_files, file_states
@@ -174,6 +172,8 @@ class LM(Model):
         """Raise ProbeError if the loaded weights compute other numbers than at ``describe()``."""
         if "_loaded" not in vars(self) or not record.get("probe"):
             return
+        import numpy as np
+
         # nats per sequence, by rounding on another machine
         apart = 1e-3 if self.dtype == "float32" and not self.quantize else 0.5
         if not np.allclose(self.probe, record["probe"], 0, apart, equal_nan=True):

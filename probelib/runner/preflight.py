@@ -9,7 +9,6 @@ from probelib.lm.internals.weights import QUANTIZE
 from probelib.lm.loading import connect, load
 from probelib.lm.model import DTYPES
 from probelib.lm.names import is_id, short_names, split_display, with_base
-from probelib.lm.remote.served import ChatModel, Served
 from probelib.runner.uptodate import MODELS as MODEL_PARAMETERS
 
 FACTS = ("data", "folder", "relations", "n_facts")
@@ -57,6 +56,8 @@ def check(settings: dict[str, dict], given: Collection[str] = (), online: bool =
 
 def _check_model(name: str, parameter: str, online: bool) -> None:
     """Load a model as far as no weights are read; offline only what lies here."""
+    from probelib.lm.remote.served import ChatModel, Served
+
     source = split_display(name)[1]
     if is_id(source) and not Path(source).is_dir() and not online:
         return

@@ -4,8 +4,6 @@ import re
 import warnings
 from pathlib import Path
 
-import numpy as np
-
 from probelib.errors import ProbeError
 from probelib.lm.internals.folders import stored_quantization
 from probelib.lm.internals.memory import BUFFERS, EMBEDDINGS
@@ -139,6 +137,7 @@ def _apply_adapter(model, hf_model) -> None:
 def refuse_bidirectional(model, hf_model) -> None:
     """Raise ProbeError if changing the last token of a sequence changes an earlier logit: such a
     model has no left-to-right probabilities, and its scores would depend on what follows."""
+    import numpy as np
     import torch
 
     from probelib.lm.internals.forwards import text_ids
