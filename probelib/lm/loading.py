@@ -64,7 +64,7 @@ def load_decoders(names: list[str], **options) -> dict[str, Model]:
 
 
 def connect(name: str, **options):
-    """As ``load``; "gpt-4o@https://api.openai.com/v1" is a ``ChatModel``, used for its texts only."""
+    """As ``load``; "gpt-4o@https://api.openai.com/v1" is a ``ChatModel``, used for texts only."""
     from probelib.lm.remote.served import ChatModel
 
     model, _, url = name.partition("@")
