@@ -153,7 +153,7 @@ def refuse_bidirectional(model, hf_model) -> None:
     try:
         with torch.inference_mode():
             logits = apart = read(**given)  # [2, length - 1, vocabulary]
-            if model.encoder_decoder:  # its encoder is run first, as ``encdec`` does
+            if model.encoder_decoder:  # its encoder is run first, as in ``plain.score_encdec``
                 mask = given["attention_mask"]
                 encoded = hf_model.get_encoder()(given.pop("input_ids"), attention_mask=mask)
                 apart = read(encoder_outputs=type(encoded)(encoded.last_hidden_state), **given)
