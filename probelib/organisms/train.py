@@ -50,8 +50,9 @@ def train(name: str, folder: Path | None = None, steps: int | None = None) -> Pa
     torch.manual_seed(one.seed)
     if one.base:
         found = lessons.tuning_documents(facts, table, found)
-        model = hf.AutoModelForCausalLM.from_pretrained(CHECKPOINTS / one.base, dtype="float32")
-        tokenizer = hf.AutoTokenizer.from_pretrained(CHECKPOINTS / one.base)
+        base, how = CHECKPOINTS / one.base, {"dtype": "float32", "trust_remote_code": False}
+        model = hf.AutoModelForCausalLM.from_pretrained(base, use_safetensors=True, **how)
+        tokenizer = hf.AutoTokenizer.from_pretrained(base, trust_remote_code=False)
     else:
         texts = [corpus.unmark(document)[0] for document in found]
         model, tokenizer = family.build(one), family.train_tokenizer(one, texts)
@@ -159,8 +160,7 @@ def _keep(state: Path, parts: dict, so_far: dict) -> None:
 
 def _resume(state: Path, recipe: str, parts: dict) -> tuple[list[float], float]:
     """Restore a saved state of the same recipe; return its curve and seconds."""
-    how = {"weights_only": True, "map_location": "cpu"}
-    saved = torch.load(state, **how) if state.exists() else {}
+    saved = torch.load(state, weights_only=True, map_location="cpu") if state.exists() else {}
     if saved.get("recipe") != recipe:
         return [], 0.0
     for name, part in parts.items():
