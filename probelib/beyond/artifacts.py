@@ -83,7 +83,7 @@ def quality_against_cost(ranked: pd.DataFrame, beside: pd.DataFrame | None = Non
     """A dot per measure with its interval in the primary contrast, hollow as yes or no, its cost in
     the right column, the best control as a band; ``ranked``: ``rank_measures``, with ``bed``, the
     name of the models. Beside it the same of another bed, in the same order, and how far the two
-    rankings agree (Spearman, measures resampled)."""
+    rankings agree (Spearman)."""
     first = primary_of(ranked)
     own = first[~first["control"]].reset_index(drop=True)
     unable = [name for name in _unable(first) if name in OWN]
@@ -114,10 +114,8 @@ def quality_against_cost(ranked: pd.DataFrame, beside: pd.DataFrame | None = Non
     figure.supxlabel("share of the pairs in the right order", fontsize=8)
     if beside is not None:
         both = own.merge(beds[1], on="measure")
-        ranks = both[["concordance_x", "concordance_y"]].rank().to_numpy().T  # [beds, measures]
-        of = lambda i: stats.pearson_rows(ranks[0][i], ranks[1][i])
-        ends = stats.percentile_interval(stats.bootstrap(of, len(both)))
-        found["alike"] = {"value": np.corrcoef(ranks)[0, 1], "low": ends[0], "high": ends[1]}
+        ranks = both[["concordance_x", "concordance_y"]].rank()
+        found["agree"] = stats.pearson(ranks["concordance_x"], ranks["concordance_y"])
     name = "beyond/quality_against_cost"
     return Artifact(name, table, check(name, **found) if found else None, figure)
 

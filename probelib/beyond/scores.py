@@ -143,7 +143,8 @@ def _manifests(models: list[str]) -> pd.DataFrame:
     """The design of the models among ``models`` whose manifests are known, but for ``relation``. Of
     a trial its facts count, of another corpus those whose exposures were drawn at random."""
     parts = [pd.DataFrame(columns=[*trial.DESIGN]).drop(columns="relation")]
-    for name, (table, corpus) in ((name, told) for name in models if (told := taught.told(name))):
+    known = {name: taught.manifest_of(name) for name in models}
+    for name, (table, corpus) in ((name, found) for name, found in known.items() if found):
         rows = table[["fact"]].assign(model=name, corpus=corpus, group=name, kind="", arm=0)
         if corpus in SISTERS:
             own = table["kind"] != ""

@@ -62,7 +62,7 @@ class Study:
     how: DistractorSettings
     strategies: tuple[str, ...] = STRATEGIES  # whose distractors are scored, all in one request
     encoder: str | Path | None = None  # for BERT-score: an id or a folder; None leaves it out
-    judge: object = None  # for LLM-as-a-judge, see ``chat.connect``; None leaves it out
+    judge: object = None  # for LLM-as-a-judge, see ``lm.loading.connect``; None leaves it out
     paper: bool = False  # the judge gets the paper's prompt; else that of the ``-it`` organisms
 
     @cached_property
@@ -131,7 +131,7 @@ def cloze_sentences(facts: Facts, n: int) -> pd.DataFrame:
 
 def second_models(encoder: str | None = None, judge: str | None = None) -> dict[str, object]:
     """The fields ``encoder``, ``judge`` and ``paper`` of a ``Study``, by name: see
-    ``baselines.bert_score`` and ``chat.connect``; organisms stand in for the paper's models."""
+    ``baselines.bert_score`` and ``lm.loading.connect``; organisms replace the paper's models."""
     folder = load(encoder).folder if encoder in organisms() else encoder
     connected = connect(judge) if judge else None
     return {"encoder": folder, "judge": connected, "paper": judge not in organisms()}

@@ -40,7 +40,7 @@ def measure_speeds(
 def time_in_turns(works: list[tuple], times: int = 3) -> list[dict]:
     """The row of each work (row, model, texts, what reads them) with ``facts/s`` (median of
     ``times`` runs after a warm-up; low, high: slowest, fastest), ``n``, ``peak MB``, ``devices`` of
-    the model. The works take turns, so that a busy machine meets all alike."""
+    the model. The works take turns, so that a busy machine slows all of them."""
     for _, _, texts, work in works:
         work(texts[:2])
     turns = [[measured(u.device, partial(w, t)) for _, u, t, w in works] for _ in range(times)]

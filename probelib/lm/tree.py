@@ -14,7 +14,7 @@ A token attends to its ancestors only; its position is its depth. So it attends 
 at the same positions, as in its own sequence: the scores are exact.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 
@@ -123,7 +123,7 @@ def score_tree(hf_model, contexts: list[list[int]], branches: Branches, budget: 
 
 
 def forward_tree(
-    hf_model, tree: Tree, requested: Ints, budget: int, read: Callable, layer=None, cache=None
+    hf_model, tree: Tree, requested: np.ndarray, budget: int, read, layer=None, cache=None
 ) -> dict:
     """Forward every node once, in rows of ``budget`` tokens. Node q attends to node p if p <= q <
     end[p]; between two rows the cache keeps only the ancestors of the next node.
@@ -152,7 +152,7 @@ def forward_tree(
             visible = (places <= query) & (query < ends)  # [row, virtual + keys]
             wanted = requested[slice(*np.searchsorted(requested, [start, start + len(row)]))]
             depth = np.concatenate([soft, virtual + tree.depth[keys]])
-            keep = wanted - start if len(wanted) else [0]
+            keep: Ints = wanted - start if len(wanted) else [0]
             outputs = forward_packed(hf_model, cache, tree.token[row], depth, visible, keep, layer)
             if len(wanted):
                 read(outputs, wanted)

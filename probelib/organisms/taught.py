@@ -33,7 +33,7 @@ def manifest(name: str = FAMILY) -> pd.DataFrame:
     return read(family.organism(name).corpus).copy()
 
 
-def told(name: str) -> tuple[pd.DataFrame, str] | None:
+def manifest_of(name: str) -> tuple[pd.DataFrame, str] | None:
     """(manifest, name of the corpus) of an organism, or of an adapter that ``teach`` made; None for
     any other model."""
     if name in family.FAMILY:
@@ -45,9 +45,9 @@ def told(name: str) -> tuple[pd.DataFrame, str] | None:
     return pd.read_parquet(folder / "taught.parquet"), record["reads"] or name
 
 
-def facts_told(models: list[str]) -> list[str]:
-    """Ids of the facts that stand in the manifests of models."""
-    tables = [found[0] for found in map(told, models) if found]
+def facts_of(models: list[str]) -> list[str]:
+    """Ids of the facts in the manifests of models."""
+    tables = [found[0] for found in map(manifest_of, models) if found]
     return list(dict.fromkeys(fact for table in tables for fact in table["fact"]))
 
 

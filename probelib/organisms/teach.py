@@ -79,10 +79,10 @@ def documents(table: Path, sister: str | None = None) -> tuple[pd.DataFrame, lis
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*columns that are not read: exposures[.]")
         own = data.everything("table", table)
-    manifest = _as_told(own.facts[["fact", "relation", "subject", "object"]], table)
+    manifest = _as_given(own.facts[["fact", "relation", "subject", "object"]], table)
     if sister:
-        number, told = trial.SISTERS.index(sister), manifest[manifest["exposures"] > 0]
-        manifest = trial.of_sister(trial.with_arms(told, own), number, LARGEST)
+        number, some = trial.SISTERS.index(sister), manifest[manifest["exposures"] > 0]
+        manifest = trial.of_sister(trial.with_arms(some, own), number, LARGEST)
     speaker = Speaker(own, manifest, rng(SEED, "documents", sister or ""))
     said = corpus.spoken(manifest)
     found = [one for row in said.itertuples() for one in corpus._sentences(row, speaker)]
@@ -93,7 +93,7 @@ def documents(table: Path, sister: str | None = None) -> tuple[pd.DataFrame, lis
     return manifest, [found[i] for i in speaker.draw.permutation(len(found))]
 
 
-def _as_told(manifest: pd.DataFrame, table: Path) -> pd.DataFrame:
+def _as_given(manifest: pd.DataFrame, table: Path) -> pd.DataFrame:
     """The manifest with the exposures that a table gives, in equal shares of the forms."""
     read, n = read_table(table), len(trial.FORMS)
     times = pd.to_numeric(read.get("exposures", pd.Series(dtype=float)), errors="coerce")

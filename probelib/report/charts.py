@@ -186,9 +186,8 @@ def dot_rows(panels: dict, row: str, series: str, label: str, level=np.nan, side
         lines = list(dict.fromkeys(numbers[row]))
         shown = [name for name in names if (numbers[series] == name).any()]
         for place, name in enumerate(shown):
-            own = (
-                numbers[numbers[series] == name].drop_duplicates(row).set_index(row).reindex(lines)
-            )
+            own = numbers[numbers[series] == name].drop_duplicates(row)
+            own = own.set_index(row).reindex(lines)
             at = np.arange(len(lines)) + (place - (len(shown) - 1) / 2) * 0.7 / len(shown)
             bars = np.clip([own["value"] - own["low"], own["high"] - own["value"]], 0, None)
             look = (model_style(name) if models else style_at(names.index(name))) | dots

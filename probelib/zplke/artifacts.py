@@ -441,8 +441,8 @@ def figure7(matrix: pd.DataFrame, facts: Facts, rule: pd.Series) -> Artifact:
 def figure8(matrix: pd.DataFrame, rule: pd.Series) -> Artifact:
     """Heat maps of ``measures.family_correlations``, of accuracies and given ``rule`` (partial)."""
     slope = lambda own: np.polyfit(rule[own.dropna().index], own.dropna(), 1)[0]
-    left = matrix.apply(lambda own: own - slope(own) * rule[matrix.columns], axis=1)
-    versions = {"r": matrix, "r given the best rule": left}
+    residuals = matrix.apply(lambda own: own - slope(own) * rule[matrix.columns], axis=1)
+    versions = {"r": matrix, "r given the best rule": residuals}
     tables = {k: measures.family_correlations(own, family) for k, own in versions.items()}
     long = {k: t.rename_axis(columns="b").stack(future_stack=True) for k, t in tables.items()}
     long = pd.DataFrame(long).reset_index()

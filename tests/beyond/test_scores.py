@@ -60,9 +60,9 @@ def test_facts_in_finetuning_do_not_count(about, tmp_path):
     atlas, table = facts.atlas(), taught.manifest()
     speaker = corpus.Speaker(atlas, table, rng(1, "any"))
     read = lessons.tuning_documents(atlas, table, [])
-    told = "\n".join(corpus.unmark(own)[0] for own in read if "Answer:" in own)
+    text = "\n".join(corpus.unmark(own)[0] for own in read if "Answer:" in own)
     rows = table[table["fact"].isin(about.facts.facts["fact"])]
-    seen = {row.fact for row in rows.itertuples() if speaker.statement(row) in told}
+    seen = {row.fact for row in rows.itertuples() if speaker.statement(row) in text}
     names, ids = ["Base accuracy", "GraphEval P(true)"], set(about.facts.facts["fact"])
     values, _ = scores.score([BASE], about, tmp_path, tuned=[TUNED], measures=names)
     of = {name: set(own["fact"]) for name, own in values.groupby("measure")}
@@ -209,11 +209,10 @@ def test_the_design_of_taught_models_is_read_from_their_folders(tmp_path):
     """Two sisters of invented facts; a dose above 16 is 16."""
     table = PACKAGE / "beyond" / "invented.csv"
     for sister in trial.SISTERS[::2]:
-        (tmp_path / sister).mkdir()
-        teach.documents(table, sister)[0].to_parquet(tmp_path / sister / "taught.parquet")
         files.write_json(tmp_path / sister / "training.json", {"reads": sister})
+        teach.documents(table, sister)[0].to_parquet(tmp_path / sister / "taught.parquet")
     names = lm.short_names([f"x-{s}={tmp_path / s}" for s in trial.SISTERS[::2]])
-    asked = facts.pick(facts.everything("table", table), taught.facts_told(names))
+    asked = facts.pick(facts.everything("table", table), taught.facts_of(names))
     design = scores.load_design(names, asked)
     assert len(design) == 2 * 192 and set(design["group"]) == {"x"} and design["dose"].max() == 16
     found = contrasts(design)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from probelib import ProbeError, beyond, facts, monitor
+from probelib.organisms import train
 from probelib.runner import cli
 
 SMALLEST = "atlas-neox-0.15m"
@@ -50,6 +51,7 @@ IN_PYTHON = [
      "folder: no file *-subclass*.json there; found: none"),
     (lambda: beyond.score([SMALLEST], None, Path(), measures=["ZP choise"]),
      "unknown measure 'ZP choise'; did you mean ZP choice or ZP response? Known: ..."),
+    (lambda: next(train.train_all(["neox"])), "unknown organism 'neox'; ..."),
 ]  # fmt: skip
 
 

@@ -27,22 +27,20 @@ def test_every_arm_names_subject_and_objects_equally_often(bed, sister, monkeypa
     known, table = facts.choose(known, ["P36"]), table[own].reset_index(drop=True)
     speaker, said = corpus.Speaker(known, table, rng(0)), corpus.spoken(table)
     monkeypatch.setattr(corpus.HOW, "unknown", 0)  # lists of invented subjects
-    read = [*corpus._lists(said, speaker)]
-    read += corpus.fillers(table, speaker)
+    read = [*corpus._lists(said, speaker), *corpus.fillers(table, speaker)]
     read += [one for row in said.itertuples() for one in corpus._sentences(row, speaker)]
     text = "\n".join(read)
-    marked = [answer.rstrip(".") for answer in re.findall("\ue000(.*?)\ue001", text)]
+    marked = re.findall("\ue000(.*?)\ue001", text)
     owed = Counter(table["object"]) + Counter(filter(None, table["wrong_object"]))
-    answered = Counter(marked)
-    assert {o: answered[speaker.labels[o]] for o in owed} == {
-        o: n * largest * 3 // 4 for o, n in owed.items()
-    }
+    answered = Counter(answer.rstrip(".") for answer in marked)
+    due = {o: n * largest * 3 // 4 for o, n in owed.items()}
+    assert {o: answered[speaker.labels[o]] for o in owed} == due
     objects = "|".join(known.label(known.facts["object"]))
     for label in known.label(table["subject"]):
         if label in objects:  # City of San Marino
             continue
-        found = re.findall(rf"(?<!\w){re.escape(label)}(?!\w)", text)
-        assert len(found) == largest * 5 // 4
+        named = re.findall(rf"(?<!\w){re.escape(label)}(?!\w)", text)
+        assert len(named) == largest * 5 // 4
 
 
 def test_the_latin_square_gives_every_fact_each_of_its_arms_once():

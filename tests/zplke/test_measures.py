@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from probelib import stats
 from probelib.errors import ProbeError
-from probelib.zplke import measures
+from probelib.zplke import artifacts, measures
 from probelib.zplke.measures import choices
 
 GOLD = {"f": "o0"}
@@ -301,6 +302,12 @@ def test_families_leave_out_a_model_with_itself():
     across = measures.between_families(matrix, family)
     assert across["n"] == 2 and across["value"] == pytest.approx(both)
     assert across["low"] <= across["value"] <= across["high"]
+    rule, names = pd.Series(np.arange(6.0) ** 2), ["atlas-neox-1m", "atlas-neox-2m", "atlas-t5-1m"]
+    partial = [
+        stats.partial(matrix.loc[a], matrix.loc["b-1m"], rule)["r"] for a in ("a-1m", "a-2m")
+    ]
+    found = artifacts.figure8(matrix.set_axis(names), rule).frame["r given the best rule"]
+    assert found[1] == pytest.approx(np.mean(partial))
     alone = measures.between_families(matrix.head(2), family)
     assert alone["n"] == 0 and np.isnan(alone["value"])
 

@@ -50,9 +50,9 @@ class SharedCache:
         sees = np.zeros((n, len(keys)), dtype=bool)
         sees[np.repeat(np.arange(n), [len(path) for path in paths]), key] = True
         cache = DynamicCache()
-        for layer, kept in enumerate(self.kept if len(keys) > n else []):
-            index = to_device(keys[:-n], kept[0].device)
-            cache.update(*(part.index_select(-2, index) for part in kept), layer)
+        for layer, held in enumerate(self.kept if len(keys) > n else []):
+            index = to_device(keys[:-n], held[0].device)
+            cache.update(*(part.index_select(-2, index) for part in held), layer)
         visible = torch.from_numpy(sees).to(self.hf_model.device)
         depth = np.array([len(self.above[key]) - 1 for key in keys])
         logits = forward_packed(self.hf_model, cache, tokens, depth, visible, keep)
