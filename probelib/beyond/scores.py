@@ -148,7 +148,7 @@ def _manifests(models: list[str]) -> pd.DataFrame:
         rows = table[["fact"]].assign(model=name, corpus=corpus, group=name, kind="", arm=0)
         if corpus in SISTERS:
             own = table["kind"] != ""
-            rows["group"] = name.removesuffix(f"-{corpus}")  # its sisters'; a seed is alone
+            rows["group"] = name.replace(f"-{corpus}", "", 1)  # its sisters'; a seed is alone
             rows["kind"], rows["right"] = table["kind"], table["wrong_exposures"] == 0
             rows["dose"] = table["exposures"] + table["wrong_exposures"]
             rows["arm"] = (table["turn"] + SISTERS.index(corpus)) % len(SISTERS)

@@ -9,7 +9,7 @@ import pandas as pd
 from probelib.errors import ProbeError
 from probelib.facts.model import Facts
 from probelib.facts.shipped import atlas
-from probelib.lm.names import claim
+from probelib.lm.names import claim, split_variant
 from probelib.organisms import family
 from probelib.organisms.corpus import FORMS
 
@@ -36,9 +36,10 @@ def manifest(name: str = FAMILY) -> pd.DataFrame:
 def manifest_of(name: str) -> tuple[pd.DataFrame, str] | None:
     """(manifest, name of the corpus) of an organism, or of an adapter that ``teach`` made; None for
     any other model."""
-    if name in family.FAMILY:
-        return manifest(name), family.organism(name).corpus
-    folder = Path(claim(name)[1])
+    plain = split_variant(name)[0]
+    if plain in family.FAMILY:
+        return manifest(plain), family.organism(plain).corpus
+    folder = Path(claim(plain)[1])
     if not (folder / "taught.parquet").exists():
         return None
     record = json.loads((folder / "training.json").read_text(encoding="utf-8"))
@@ -47,8 +48,8 @@ def manifest_of(name: str) -> tuple[pd.DataFrame, str] | None:
 
 def facts_of(models: list[str]) -> list[str]:
     """Ids of the facts in the manifests of models."""
-    tables = [found[0] for found in map(manifest_of, models) if found]
-    return list(dict.fromkeys(fact for table in tables for fact in table["fact"]))
+    tables = [found[0]["fact"] for found in map(manifest_of, models) if found]
+    return list(dict.fromkeys(fact for table in tables for fact in table))
 
 
 def statements(table: pd.DataFrame) -> pd.Series:
@@ -66,8 +67,7 @@ def facts_taught(at_least: int) -> set[str] | None:
 
 
 def training_formats(names: list[str]) -> pd.DataFrame:
-    """The share of each form (list, question, ...) in the statements of organisms: [organisms,
-    forms]; rows add up to 1."""
+    """The share of each form (list, question, ...) in what organisms read; rows add up to 1."""
     counts = pd.DataFrame({name: manifest(name)[list(FORMS)].sum() for name in names}).T
     return counts.div(counts.sum(axis=1), axis=0).rename_axis("model")
 

@@ -206,15 +206,17 @@ def test_a_table_of_exposures_says_what_is_wrong_with_it(about, tmp_path, text, 
 
 
 def test_the_design_of_taught_models_is_read_from_their_folders(tmp_path):
-    """Two sisters of invented facts; a dose above 16 is 16."""
+    """Two sisters of invented facts, at any precision; a dose above 16 is 16."""
     table = PACKAGE / "beyond" / "invented.csv"
     for sister in trial.SISTERS[::2]:
         files.write_json(tmp_path / sister / "training.json", {"reads": sister})
         teach.documents(table, sister)[0].to_parquet(tmp_path / sister / "taught.parquet")
-    names = lm.short_names([f"x-{s}={tmp_path / s}" for s in trial.SISTERS[::2]])
+    names = lm.short_names([f"x-{s}={tmp_path / s}@8bit" for s in trial.SISTERS[::2]])
     asked = facts.pick(facts.everything("table", table), taught.facts_of(names))
     design = scores.load_design(names, asked)
-    assert len(design) == 2 * 192 and set(design["group"]) == {"x"} and design["dose"].max() == 16
+    assert (
+        len(design) == 2 * 192 and set(design["group"]) == {"x@8bit"} and design["dose"].max() == 16
+    )
     found = contrasts(design)
     assert len(found["8 against 0"]) == 36 and "32 against 0" not in found
     pairs = design.iloc[found["8 against 0"].to_numpy().ravel()].groupby("fact")["dose"]
