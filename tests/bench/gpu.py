@@ -1,5 +1,5 @@
-"""The core on a GPU: models of 1B and 7B random weights in bfloat16 and in 4 bits, on the workloads
-of ``scoring``.
+"""The core on a GPU: SmolLM2-135M, and models of 1B and 7B random weights, in bfloat16 and in 4
+bits, on the workloads of ``scoring``.
 
 ``python -m tests.bench gpu`` writes its two tables in README.md. Random weights are enough for
 speed. Seconds are the clock's, everything sent to the card done. README.md has the rest."""
@@ -8,7 +8,6 @@ import datetime
 import shutil
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
@@ -32,26 +31,27 @@ CONFIGS = {  # the shapes of Pythia 1B and LLaMA 7B
     ),
     "7B LLaMA": lambda: hf.LlamaConfig(max_position_embeddings=4096),
 }
+REAL = "SmolLM2-135M"
 PRECISIONS = {"bfloat16": {}, "4bit": {"quantize": "4bit"}}
 DIGITS = {"s": 2, "GiB at most": 1, "ours s": 2, "theirs s": 2}
 SIZE = 8192  # of the square product that measures the card
 
 
-def main(names: Sequence[str] = tuple(CONFIGS)) -> None:
+def main() -> None:
     if not torch.cuda.is_available():
         print("(gpu: torch sees no CUDA device here; left out)")
         return
     logging.set_verbosity_error()
     tables = {"gpu rates": [], "gpu peers": []}
-    for name in names:
-        folder = Path(tempfile.mkdtemp())
+    for name in (REAL, *CONFIGS):
+        made, world = Path(tempfile.mkdtemp()), workloads.relations()
         try:
-            world = save(CONFIGS[name](), folder)
+            if name in CONFIGS:
+                save(CONFIGS[name](), made, world)
+            folder = made if name in CONFIGS else lm.load(name.lower()).folder
             for precision, options in PRECISIONS.items():
                 ours = lm.load(folder, **options)
-                ours.hf_model  # noqa: B018
-                taken = f"{torch.cuda.memory_allocated() / 2**30:.1f} GiB taken"
-                print(f"\n{name}, {precision}: {taken}; path {ours.choose_path()}", flush=True)
+                print(f"\n{name}, {precision}: path {ours.choose_path()}", flush=True)
                 for table, work in zip(tables, (rates, against), strict=True):
                     tables[table] += [
                         {"model": f"{name}, {precision}"} | row for row in work(ours, world)
@@ -59,18 +59,16 @@ def main(names: Sequence[str] = tuple(CONFIGS)) -> None:
                 del ours
                 torch.cuda.empty_cache()
         finally:
-            shutil.rmtree(folder)
+            shutil.rmtree(made)
     versions = f"torch {torch.__version__}, transformers {hf.__version__}"
     for table, found in tables.items():
         about = f"{datetime.date.today()}, {torch.cuda.get_device_name()}, {versions}"
         write_table(table, pd.DataFrame(found), DIGITS, about=about)
 
 
-def save(config, folder: Path):
-    """Writes a model of random weights, made on the card, and the benchmarks' tokenizer; returns
-    the world it speaks of."""
+def save(config, folder: Path, world) -> None:
+    """Writes a model of random weights, made on the card, and the tokenizer of a world."""
     torch.manual_seed(0)
-    world = workloads.relations()
     tokenizer = workloads.tokenizer(world)
     config.bos_token_id, config.eos_token_id, config.pad_token_id = (
         None,
@@ -83,7 +81,6 @@ def save(config, folder: Path):
     tokenizer.save_pretrained(folder)
     del model
     torch.cuda.empty_cache()
-    return world
 
 
 def requests(world) -> dict[str, workloads.Requests]:
@@ -158,6 +155,7 @@ def against(ours, world, rounds: int = 3) -> list[dict]:
         fresh(ours).logprobs(some.prompts, some.continuations)["logprob"].to_numpy()
     )
     few, works = workloads.framings(world, 1, relations=1), []
+    harness = peers.harness(theirs, tokenizer, 32)
     for name, some in {
         "W1 many-shot, 2 x 1 subjects": workloads.many_shot(world, 1),
         "W2 templates, 20 facts": workloads.templates(world, 4),
@@ -166,6 +164,8 @@ def against(ours, world, rounds: int = 3) -> list[dict]:
         batches = lambda some=some: peers.sorted_batches(theirs, tokenizer, some.pairs())
         own = lambda some=some: score(some)
         works.append((name, "sorted batches of 32", len(some.pairs()), own, batches))
+        lm_eval = lambda some=some: harness(some.pairs())
+        works.append((name, "lm-eval, batch 32", len(some.pairs()), own, lm_eval))
     beams = lambda: peers.beams_one_by_one(theirs, tokenizer, few.prompts)
     one = "five beams, one prompt at a time"
     works.append(("W4 MONITOR, 1 fact", one, len(few.prompts), lambda: score(few), beams))

@@ -67,7 +67,7 @@ def write_table(
         raise ProbeError(
             f"{file} has no lines <!-- {name} --> and <!-- /{name} -->: the table is written there"
         )
-    rows = table_markdown(table.astype(str), digits)
+    rows = re.sub(r"\\([*`])", r"\1", table_markdown(table.astype(str), digits))
     written = f"{about or f'{date.today()}, {machine()}'}:\n\n{rows}\n\n"
     print(f"\n{name}: {written}", end="", flush=True)
     files.write(file, between.sub(lambda found: found[1] + written + found[2], text))

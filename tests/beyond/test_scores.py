@@ -214,10 +214,8 @@ def test_the_design_of_taught_models_is_read_from_their_folders(tmp_path):
     names = lm.short_names([f"x-{s}={tmp_path / s}@8bit" for s in trial.SISTERS[::2]])
     asked = facts.pick(facts.everything("table", table), taught.facts_of(names))
     design = scores.load_design(names, asked)
-    assert (
-        len(design) == 2 * 192 and set(design["group"]) == {"x@8bit"} and design["dose"].max() == 16
-    )
+    assert len(design) == 2 * 192 and set(design["group"]) == {"x@8bit"}
     found = contrasts(design)
-    assert len(found["8 against 0"]) == 36 and "32 against 0" not in found
+    assert len(found["8 against 0"]) == 36 and design["dose"].max() == 16
     pairs = design.iloc[found["8 against 0"].to_numpy().ravel()].groupby("fact")["dose"]
     assert (pairs.agg(set) == {0, 8}).all()
