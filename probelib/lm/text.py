@@ -13,13 +13,12 @@ from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest import mock
 
 import yaml
 
 from probelib.errors import ProbeError
 
-DATA = yaml.safe_load(Path(__file__).with_name("data.yaml").read_text(encoding="utf-8"))
+DATA = yaml.load(Path(__file__).with_name("data.yaml").read_bytes(), Loader=yaml.CSafeLoader)
 TEXTS, SHOTS, SENTENCES = DATA["tokenizers"], DATA["shots"], DATA["servers"]
 DAY = datetime(2025, 1, 1, 12)  # the date that chat templates write: the same on every day
 CUE = "\nAnswer:"
@@ -27,10 +26,7 @@ CUE = "\nAnswer:"
 PATTERNS = {"cue": f"Question: {{}}{CUE}"}
 PATTERNS["shots"] = "".join(f"Question: {q}{CUE} {a}\n\n" for q, a in SHOTS) + PATTERNS["cue"]
 ANSWER = "Zyxwvutsr"  # placeholder of an answer; no template contains it
-# a thought that the generation prompt opens and closes: the model answers without one
-CLOSED = re.compile(
-    r"\s*\S*?(think|thought|reason)\w*\W*?(/|end)\S*?(think|thought|reason)\S*\s*", re.IGNORECASE
-)
+CLOSED = re.compile(DATA["closed_thought"], re.IGNORECASE)
 SECONDS = 30  # most of one rendering
 RENDERING = threading.Lock()  # the date is fixed in a module of transformers
 
@@ -145,6 +141,8 @@ def user_turn(tokens, prompt: str) -> tuple[str, str]:
 
 def render(tokenizer, turns: list[tuple[str, str]], **options) -> str:
     """(role, text) turns as the chat template writes them, on ``DAY`` and without thinking."""
+    from unittest import mock
+
     from transformers.utils import chat_template_utils
 
     template, name = getattr(tokenizer, "chat_template", None), tokenizer.name_or_path
