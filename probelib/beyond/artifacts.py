@@ -79,16 +79,14 @@ def _unable(first: pd.DataFrame) -> list[str]:
     return [m for m in MEASURES if "tuned" in MEASURES[m].needs and m not in set(first["measure"])]
 
 
-def quality_against_cost(ranked: pd.DataFrame, beside: pd.DataFrame | None = None) -> Artifact:
+def quality_against_cost(*ranked: pd.DataFrame) -> Artifact:
     """A dot per measure with its interval in the primary contrast, hollow as yes or no, its cost in
-    the right column, the best control as a band; ``ranked``: ``rank_measures``, with ``bed``, the
-    name of the models. Beside it the same of another bed, in the same order, and how far the two
-    rankings agree (Spearman)."""
-    first = primary_of(ranked)
+    the right column, the best control as a band; ``ranked``: ``rank_measures`` of each bed. All
+    beds keep the order of the first; how far their rankings agree with it (Spearman)."""
+    beds = [first, *others] = list(map(primary_of, ranked))
     own = first[~first["control"]].reset_index(drop=True)
     unable = [name for name in _unable(first) if name in OWN]
-    names, found = [*own["measure"], *unable], {}
-    beds = [first] if beside is None else [first, primary_of(beside)]
+    names, found = [*own["measure"], *unable], []
     size = report.TWO_COLUMNS, 0.16 * len(names) + 0.9
     figure, axes = report.subplots(*size, columns=len(beds), sharex=True)
     for axis, bed in zip(axes[0], beds, strict=True):
@@ -112,12 +110,13 @@ def quality_against_cost(ranked: pd.DataFrame, beside: pd.DataFrame | None = Non
             axes[0, 0].plot([], [], "o", color=colour, markersize=4, label=report.PAPERS[paper])
     figure.legend(loc="outside upper left", ncols=5, fontsize=report.SMALL, handletextpad=0.2)
     figure.supxlabel("share of the pairs in the right order", fontsize=8)
-    if beside is not None:
-        both = own.merge(beds[1], on="measure")
-        ranks = both[["concordance_x", "concordance_y"]].rank()
-        found["agree"] = stats.pearson(ranks["concordance_x"], ranks["concordance_y"])
+    for bed in others:
+        both = own.merge(bed, on="measure")
+        ranks = both["concordance_x"].rank(), both["concordance_y"].rank()
+        found.append({"bed": both["bed_y"][0]} | stats.pearson(*ranks))
     name = "beyond/quality_against_cost"
-    return Artifact(name, table, check(name, **found) if found else None, figure)
+    agree = check(name, agree=pd.DataFrame(found).set_index("bed")) if found else None
+    return Artifact(name, table, agree, figure)
 
 
 def _draw_bed(axis, points: pd.DataFrame, names: list[str], unable: list[str]) -> None:
@@ -128,7 +127,7 @@ def _draw_bed(axis, points: pd.DataFrame, names: list[str], unable: list[str]) -
     axis.axvline(0.5, color="0.3", linewidth=0.9, linestyle=":", zorder=1)
     for name in unable:
         look = {"va": "center", "color": "0.4", "fontsize": report.SMALL}
-        axis.text(0.51, names.index(name), "no model that can judge", **look)
+        axis.text(0.51, names.index(name), "cannot judge", **look)
     for name, row in points[points.index.isin(names)].iterrows():
         place, (share, low, high) = names.index(name), row[trial.SHARE].astype(float)
         look = {"color": PAPER_COLOURS[row["paper"]], "marker": "o", "markersize": 4}
