@@ -21,7 +21,7 @@ ROOMS = {
     "integrations": 191,
     "lm": 3840,
     "monitor": 1400,
-    "organisms": 1397,
+    "organisms": 1394,
     "published": 47,
     "report": 1000,
     "runner": 1226,

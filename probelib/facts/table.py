@@ -191,7 +191,7 @@ def _columns(path: Path, header: list[str], given: dict[str, str]) -> dict[str, 
     where = {name: column for name, column in where.items() if column in header}
     if twice := [column for column in where.values() if header.count(column) > 1]:
         raise ProbeError(f"{path}:1: the columns are {header}; {twice} may occur only once")
-    if unread := {*header} - {*where.values(), "", "__index_level_0__"}:
+    if unread := {*header} - {*where.values(), "exposures", "", "__index_level_0__"}:
         said = f"columns that are not read: {', '.join(sorted(unread))}. The kit's are {COLUMNS}"
         warnings.warn(f"{path}: {said}", stacklevel=3)
     return where

@@ -12,7 +12,6 @@ instead, 16 of each relation; the others serve as examples and wrong options.
 """
 
 import json
-import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -76,9 +75,7 @@ def documents(table: Path, sister: str | None = None) -> tuple[pd.DataFrame, lis
 
     Raise ProbeError for exposures that are no whole number from 0 to ``MOST``.
     """
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*columns that are not read: exposures[.]")
-        own = data.everything("table", table)
+    own = data.everything("table", table)
     manifest = _as_given(own.facts[["fact", "relation", "subject", "object"]], table)
     if sister:
         number, some = trial.SISTERS.index(sister), manifest[manifest["exposures"] > 0]
