@@ -224,7 +224,7 @@ def _relinked(body: str, notebook: str, folder: Path) -> str:
     a link to the notebook."""
     home = (paths.NOTEBOOKS / notebook).parent
     back = f"[The notebook]({_link(paths.NOTEBOOKS / f'{notebook}.ipynb', folder)})"
-    body = re.sub(r"\[Results of the default run\]\([^)]*\)", back, body)
+    body = re.sub(r"\[Results of the (?:default run|study)\]\([^)]*\)", back, body)
 
     def relative(found: re.Match) -> str:
         target = home / found[2]
