@@ -246,9 +246,9 @@ def table10(measured: Measured, facts: Facts) -> Artifact:
     table = facts.relations[["relation", "name"]].join(about, on="relation")
     wide = measured.relations.pivot(index="relation", columns="model", values="MONITOR")
     table = table.join(wide[measured.models["model"]], on="relation")
-    values = table[measured.models["model"]].agg(["min", "median", "max"], axis=1)
-    shown = table[["relation", "name", "n", "coverage"]]
-    shown = shown.join(values.rename(columns={"min": "lowest", "max": "highest"}))
+    values = table[measured.models["model"]].agg(["median", "max"], axis=1)
+    two = measured.models.sort_values("MONITOR")["model"].head(2)
+    shown = table[["relation", "name", "n", "coverage", *two]].join(values)
     return Artifact("monitor/table10", table, shown=shown)
 
 
@@ -367,7 +367,7 @@ def figure4(measured: Measured, relation: str) -> Artifact:
     axis.plot(table["base acc"], places, "o", **look)
     axis.set(xlabel="accuracy in percent")
     right.errorbar(table["MONITOR"], places, xerr=_bars(table), fmt="*", color=BLUE, markersize=7)
-    right.set(xlabel="MONITOR", xlim=(0, None))
+    right.set(xlabel="MONITOR\n(lower is better)", xlim=(0, None))
     figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=3)
     frame = pd.concat([pd.DataFrame({"model": m, "accuracy": runs[m]}) for m in order])
     frame = frame.join(table[["relation", "base acc", *MONITOR]], on="model")
