@@ -55,7 +55,7 @@ def ground_truth(ranked: pd.DataFrame) -> Artifact:
     wide = others.pivot(index="measure", columns="contrast", values="concordance")
     wide = wide[others["contrast"].unique()].reset_index()
     own = first[~first["control"]]
-    best = first[first["control"]].iloc[0]
+    best = first[first["control"] & (first["measure"] != "Chance")].iloc[0]
     found = {
         "sees": cases(own, "concordance", "measure", "pairs"),
         "added": cases(own, "added", "measure"),
@@ -122,7 +122,7 @@ def quality_against_cost(*ranked: pd.DataFrame) -> Artifact:
 def _draw_bed(axis, points: pd.DataFrame, names: list[str], unable: list[str]) -> None:
     """The dots of one bed, a row per name; ``unable``: measures that its models cannot take."""
     points = points.set_index("measure")
-    control = points.loc[points["control"], "concordance"].max()
+    control = points.loc[points["control"], "concordance"].drop("Chance", errors="ignore").max()
     axis.axvspan(0, control, color="0.94", zorder=0)
     axis.axvline(0.5, color="0.3", linewidth=0.9, linestyle=":", zorder=1)
     for name in unable:
@@ -140,7 +140,7 @@ def _draw_bed(axis, points: pd.DataFrame, names: list[str], unable: list[str]) -
 
 
 def dose_curve(ranked: pd.DataFrame) -> Artifact:
-    """The contrasts of each dose against 0: the best measure of each paper and the best control are
+    """The contrasts of each dose against 0: the best measure of each paper and Familiarity are
     drawn, the CSV holds all."""
     table = ranked[ranked["contrast"].str.endswith(" against 0")]
     if table.empty:
@@ -149,7 +149,7 @@ def dose_curve(ranked: pd.DataFrame) -> Artifact:
     table = table.assign(dose=doses).sort_values(["dose", "measure"], ignore_index=True)
     first = primary_of(ranked)
     named = [*first[~first["control"]].groupby("paper", sort=False)["measure"].first()]
-    named += first["measure"][first["control"]].head(1).tolist()
+    named += first["measure"][first["measure"] == "Familiarity"].tolist()
     figure, axes = report.subplots(report.COLUMN, 2.7)
     axis = axes[0, 0]
     for number, name in enumerate(named):

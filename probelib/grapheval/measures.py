@@ -56,7 +56,6 @@ TYPED = ("average", *METRICS)  # metrics of figures 3 and 5 to 7
 SCORES = ("precision", "recall", "f1")
 STRONG = 0.3  # |r| of a strong correlation
 MEAN = "mean of the models"
-VERDICT = "verdict at once (Yes, No), verified facts (AUC)"  # a requirement of 02_models
 
 
 def outcome(answer, true) -> np.ndarray:
@@ -256,7 +255,7 @@ def by_type(scores: pd.DataFrame, types: pd.DataFrame, side: str, seed=0, metric
             score = np.mean([own.mean() for own in values])
             replicates = [resampled_mean(own, 500, generator) for own in values]
             low, high = percentile_interval(np.mean(replicates, axis=0))
-            if np.isnan(low):  # no replicate differs: Wilson for the effective number of triples
+            if np.isnan(low) and metric != "average":  # a share: Wilson for the effective triples
                 effective = round(len(values) ** 2 / sum(1 / len(own) for own in values))
                 low, high = wilson(round(score * effective), effective)
             counts = {"relations": len(relations), "triples": len(triples)}
@@ -327,7 +326,8 @@ def weak_links(linked: pd.DataFrame) -> pd.DataFrame:
     rows = magnitude(rows.rename(columns=names)).set_index(["model", "y"])
     cause = rows.loc[rows["x"] == "E", "high"]
     blind = rows.index.isin(cause.index[~(cause > STRONG)])
-    rows = rows.assign(missed=np.where(blind, VERDICT, ""))[rows["x"] != "E"].reset_index()
+    rows["missed"] = np.where(blind, "a link with exposures", "")
+    rows = rows[rows["x"] != "E"].reset_index()
     return rows.set_index(rows["model"] + ", " + rows["y"] + " and " + rows["x"])
 
 
