@@ -32,7 +32,8 @@ TEXTS = {
                   "claims": {"up": {"claim": "It rises.", "statistic": "slope"}}},
 }  # fmt: skip
 FIGURES = paths.ROOT / "figures"
-PAGES = sorted(p for name in ("atlas", "real", "study") for p in (FIGURES / name).rglob("*.md"))
+PROFILES = ("atlas", "real", "study", "larger", "taught")
+PAGES = sorted(p for name in PROFILES for p in (FIGURES / name).rglob("*.md"))
 OTHER = SimpleNamespace(notebook="p/other", title="other", makes=["p/table2"])
 
 
@@ -228,8 +229,7 @@ def test_every_notebook_of_the_plan_has_a_committed_page():
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_a_committed_page_shows_the_committed_numbers(path):
-    """Every whole table of a page is its CSV, rounded to the digits that are shown; every link
-    leads to a file of the kit."""
+    """Every whole table of a page is its CSV, rounded as shown; links lead to files of the kit."""
     text = path.read_text(encoding="utf-8")
     links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", re.sub(r"```.*?```", "", text, flags=re.S))
     targets = [os.path.normpath(path.parent.relative_to(paths.ROOT) / link) for link in links]
