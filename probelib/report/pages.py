@@ -32,7 +32,7 @@ from probelib.report.shown import (
     one_line,
 )
 
-BESIDE = {"SmolLM2": "real"}  # column of the page of claims -> committed profile that it shows
+BESIDE = {"SmolLM2": "real", "1.2M": "larger", "taught": "taught"}  # column -> profile
 COMMITTED = {"the organisms": "atlas"} | BESIDE
 LONGEST = 30  # rows of a table that are shown unfolded
 TEMPLATES = Environment(loader=PackageLoader("probelib", "report"), trim_blocks=True)
@@ -201,13 +201,14 @@ def _cells(column: pd.Series, digits: int | None) -> list[str]:
 
 def write_claims(profile: str, steps: list) -> Path | None:
     """Write the page of claims of a profile from the artifacts' files; None if none was made."""
-    beside = {name: other for name, other in BESIDE.items() if other != profile}
+    made = [(n, step.notebook) for step in steps for n in step.makes if n.split("/")[0] in PAPERS]
+    there = lambda other: any((paths.FIGURES / other / f"{n}.claims.csv").exists() for n, _ in made)
+    beside = {name: other for name, other in BESIDE.items() if other != profile and there(other)}
     folders = [paths.FIGURES / each for each in (profile, *beside.values())]
     none, papers = pd.DataFrame(columns=claims.COLUMNS), {name: [] for name in PAPERS}
-    made = [(name, step.notebook) for step in steps for name in step.makes]
-    for artifact, notebook in [each for each in made if each[0].split("/")[0] in PAPERS]:
-        there = [folder / f"{artifact}.claims.csv" for folder in folders]
-        tables = [pd.read_csv(path) if path.exists() else none for path in there]
+    for artifact, notebook in made:
+        files_of = [folder / f"{artifact}.claims.csv" for folder in folders]
+        tables = [pd.read_csv(path) if path.exists() else none for path in files_of]
         for key in dict.fromkeys(tables[0]["key"]):
             about = claims.texts(artifact).claim(key)
             own = [table[table["key"] == key] for table in tables]  # empty: cannot be shown there
