@@ -201,13 +201,14 @@ def _cells(column: pd.Series, digits: int | None) -> list[str]:
 
 def write_claims(profile: str, steps: list) -> Path | None:
     """Write the page of claims of a profile from the artifacts' files; None if none was made."""
-    made = [(n, step.notebook) for step in steps for n in step.makes if n.split("/")[0] in PAPERS]
-    there = lambda other: any((paths.FIGURES / other / f"{n}.claims.csv").exists() for n, _ in made)
+    file_of = lambda folder, name: paths.FIGURES / folder / f"{name}.claims.csv"
+    own = ((n, step.notebook) for step in steps for n in step.makes if n.split("/")[0] in PAPERS)
+    made = [each for each in own if file_of(profile, each[0]).exists()]
+    there = lambda other: any(file_of(other, name).exists() for name, _ in made)
     beside = {name: other for name, other in BESIDE.items() if other != profile and there(other)}
-    folders = [paths.FIGURES / each for each in (profile, *beside.values())]
     none, papers = pd.DataFrame(columns=claims.COLUMNS), {name: [] for name in PAPERS}
     for artifact, notebook in made:
-        files_of = [folder / f"{artifact}.claims.csv" for folder in folders]
+        files_of = [file_of(folder, artifact) for folder in (profile, *beside.values())]
         tables = [pd.read_csv(path) if path.exists() else none for path in files_of]
         for key in dict.fromkeys(tables[0]["key"]):
             about = claims.texts(artifact).claim(key)
@@ -216,8 +217,7 @@ def write_claims(profile: str, steps: list) -> Path | None:
             papers[artifact.split("/")[0]].append((about, artifact, notebook, here))
     names = {"names": PAPERS, "beside": beside}
     page = TEMPLATES.get_template("claims.md.j2").render(papers=papers, **names)
-    target = paths.FIGURES / profile / "claims.md"
-    return files.write(target, page) if any(papers.values()) else None
+    return files.write(paths.FIGURES / profile / "claims.md", page) if made else None
 
 
 def _relinked(body: str, notebook: str, folder: Path) -> str:
