@@ -183,7 +183,7 @@ def test_the_results_in_the_plan_are_those_of_the_profiles():
     shown = [("8 against 0", b) for b in of] + [("right against wrong", b) for b in [*of][::2]]
     lines = [["measure", *map(", ".join, shown)], ["---"] * 6]
     cell = "{:.2f} [{:.2f}, {:.2f}]".format
-    for name in [*NAMED, "Object prior"]:
-        lines.append([name, *(cell(*of[b].loc[(c, name)]) for c, b in shown)])
+    rows = lambda name: [name, *(cell(*of[b].loc[(c, name)]) for c, b in shown)]
+    lines += map(rows, [*NAMED, "Object prior"])
     table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
     assert table in (paths.PACKAGE / "beyond" / "trial.md").read_text(encoding="utf-8"), table
