@@ -32,7 +32,7 @@ from probelib.report.shown import (
     one_line,
 )
 
-BESIDE = {"SmolLM2": "real", "1.2M": "larger", "taught": "taught"}  # column -> profile
+BESIDE = {"SmolLM2": "real", "1.2M": "larger", "SmolLM2 taught": "taught"}  # column -> profile
 COMMITTED = {"the organisms": "atlas"} | BESIDE
 LONGEST = 30  # rows of a table that are shown unfolded
 TEMPLATES = Environment(loader=PackageLoader("probelib", "report"), trim_blocks=True)

@@ -246,9 +246,9 @@ def figure10(measured: pd.DataFrame) -> Artifact:
     figure.legend(*left.get_legend_handles_labels(), **LEGEND)
     gains, kept = {}, {}
     for model, own in groups:  # what each fact adds to the gain, to first order: both means vary
-        right, sure = own["correct"], own["confidence"] > 0.5
-        above, kept[model] = right[sure].mean(), own["fact"][sure].nunique()
-        part = sure / sure.mean() * (right - above) + above - right
+        hit, sure = own["correct"], own["confidence"] > 0.5
+        above, kept[model] = hit[sure].mean(), own["fact"][sure].nunique()
+        part = sure / sure.mean() * (hit - above) + above - hit
         gains[model] = part.groupby(own["fact"]).mean()
     gain = measures.by_model(pd.concat(gains), gains).assign(n=kept)
     return Artifact("zplke/figure10", frame, check("zplke/figure10", confident=gain), figure)
