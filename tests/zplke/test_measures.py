@@ -195,6 +195,8 @@ def test_accuracy_at_a_confidence_by_hand():
     assert np.isnan(table["accuracy"][3]) and np.isnan(table["low"][3])
     draws = measures.accuracy_at(pd.concat([rows] * 5), [0, 0.5])  # of a fact: no new facts
     pd.testing.assert_frame_equal(draws, table.head(2))
+    gained = artifacts.figure10(rows.assign(correct=[1, 1, 1, 0], model="m", shots=4)).claims
+    assert gained["low"][0] < gained["value"][0] == 0.25 < gained["high"][0]  # 1 minus 3 of 4
 
 
 def test_positions_are_classified_by_their_predecessors_and_known_by_the_other_draws():
@@ -303,9 +305,7 @@ def test_families_leave_out_a_model_with_itself():
     assert across["n"] == 2 and across["value"] == pytest.approx(both)
     assert across["low"] <= across["value"] <= across["high"]
     rule, names = pd.Series(np.arange(6.0) ** 2), ["atlas-neox-1m", "atlas-neox-2m", "atlas-t5-1m"]
-    partial = [
-        stats.partial(matrix.loc[a], matrix.loc["b-1m"], rule)["r"] for a in ("a-1m", "a-2m")
-    ]
+    partial = [stats.partial(matrix.loc[a], matrix.iloc[2], rule)["r"] for a in matrix.index[:2]]
     found = artifacts.figure8(matrix.set_axis(names), rule).frame["r given the best rule"]
     assert found[1] == pytest.approx(np.mean(partial))
     alone = measures.between_families(matrix.head(2), family)
