@@ -26,8 +26,7 @@ def pearson(x, y) -> dict[str, float]:
         return UNDEFINED | {"n": n}
     result = scipy.stats.pearsonr(x, y)
     low, high = result.confidence_interval(LEVEL) if n > 3 else (np.nan, np.nan)
-    found = {"r": result.statistic, "p": result.pvalue, "low": low, "high": high}
-    return {name: float(value) for name, value in found.items()} | {"n": n}
+    return dict(zip(UNDEFINED, map(float, (*result, low, high)), strict=True)) | {"n": n}
 
 
 def _complete(*values, known=np.isfinite) -> list[np.ndarray]:
@@ -88,12 +87,13 @@ def heterogeneity(score, error) -> dict[str, float]:
     return {"value": value, "low": low, "high": high, "n": len(score)}
 
 
-def wilson(successes: int, n: int) -> tuple[float, float]:
-    """Wilson's interval of a proportion, as fractions; (NaN, NaN) for n = 0."""
-    if n == 0:
-        return np.nan, np.nan
-    interval = scipy.stats.binomtest(int(successes), int(n)).proportion_ci(LEVEL, method="wilson")
-    return float(interval.low), float(interval.high)
+def wilson(successes, n) -> tuple:
+    """Wilson's interval of a proportion, or of arrays of them, as fractions; NaN for n = 0. The
+    ``successes`` of facts that are tested several times may be fractions."""
+    n = np.where(np.asarray(n) > 0, n, np.nan)
+    p, z2 = successes / n, scipy.stats.chi2.ppf(LEVEL, 1)  # 1.96 squared
+    half = np.sqrt(z2 * p * (1 - p) / n + (z2 / n / 2) ** 2)
+    return tuple(np.round([(p + z2 / n / 2 + s * half) / (1 + z2 / n) for s in (-1, 1)], 12))
 
 
 def bootstrap(statistic: Callable, n: int, times: int = 2000, seed: int = 0) -> np.ndarray:

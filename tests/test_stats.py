@@ -16,6 +16,9 @@ def test_wilson_by_hand():
     """8 of 10: centre (0.8 + z^2/20) / (1 + z^2/10) = 0.7168, half width 0.2268."""
     assert stats.wilson(8, 10) == pytest.approx((0.4902, 0.9433), abs=1e-4)
     assert stats.wilson(0, 10)[0] == 0 and np.isnan(stats.wilson(0, 0)).all()
+    library = [scipy.stats.binomtest(k, 10).proportion_ci(method="wilson") for k in range(11)]
+    assert np.allclose(np.transpose(stats.wilson(np.arange(11), 10)), library)
+    assert stats.wilson(7, 10) < stats.wilson(7.5, 10) < stats.wilson(8, 10)  # never rounded
 
 
 def test_pearson_by_hand():

@@ -90,9 +90,8 @@ def gpt2_confidence(choices: pd.DataFrame) -> Artifact:
     confidence, correct = choices["confidence"], choices["correct"]
     kept = zplke.accuracy_at(choices, [k / 20 for k in range(20)])
     curve = stats.reliability(confidence, correct)
-    counts = zip(curve["right"], curve["units"], strict=True)
-    ends = [wilson(round(share * n), n) for share, n in counts]
-    curve["right low"], curve["right high"] = np.array(ends).reshape(-1, 2).T
+    ends = wilson(curve["right"] * curve["units"], curve["units"])
+    curve["right low"], curve["right high"] = ends
     bins = curve.rename(columns={"low": "bin from", "high": "bin to"})
     frame = pd.concat({"accuracy at K": kept, "reliability": bins}, names=["panel"])
     gap = confidence - correct

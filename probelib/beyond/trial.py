@@ -173,7 +173,7 @@ def _with_ends(name: str, share, draws, facts: list[int]) -> dict:
     """A share with its interval; where all pairs have one order, Wilson's with n facts."""
     ends = stats.percentile_intervals(draws)
     for place in np.flatnonzero(np.isin(share, (0, 1)) & (np.array(facts) > 0)):
-        ends[:, place] = stats.wilson(round(share[place] * facts[place]), facts[place])
+        ends[:, place] = stats.wilson(share[place] * facts[place], facts[place])
     return {name: share, f"{name} low": ends[0], f"{name} high": ends[1]}
 
 

@@ -72,8 +72,7 @@ def figure2(outcomes: dict, former: pd.Series | None = None, seed: int = 0) -> A
 def figure7(lists: pd.DataFrame) -> Artifact:
     """Ranks of former objects in the lists of Temp+Sem on S'. ``lists``: ``retrieval.retrieve``."""
     table = lists.groupby("rank")["former"].agg(["mean", "sum", "size"]).reset_index()
-    counts = zip(table["sum"], table["size"], strict=True)
-    table[ends("mean")] = [stats.wilson(k, n) for k, n in counts]
+    table["mean low"], table["mean high"] = stats.wilson(table["sum"], table["size"])
     curve = {"former objects": _band(table, "rank", "mean")}
     figure = report.bands({"": curve}, "position in the list", "share of former objects")
     return Artifact("distractors/figure7", table, figure=figure)

@@ -135,7 +135,7 @@ def score_interval(values, times: int = 2000) -> dict[str, float]:
         return dict.fromkeys(("mean", "low", "high"), np.nan) | {"n": 0}
     levels = np.unique(values)
     if set(levels) <= {0.0, 1.0} or len(levels) == 1:
-        low, high = wilson(round(values.sum()), len(values))
+        low, high = wilson(values.sum(), len(values))
     else:
         replicates = resampled_mean(values, times, np.random.default_rng(0))
         low, high = percentile_interval(replicates)
@@ -256,8 +256,8 @@ def by_type(scores: pd.DataFrame, types: pd.DataFrame, side: str, seed=0, metric
             replicates = [resampled_mean(own, 500, generator) for own in values]
             low, high = percentile_interval(np.mean(replicates, axis=0))
             if np.isnan(low) and metric != "average":  # a share: Wilson for the effective triples
-                effective = round(len(values) ** 2 / sum(1 / len(own) for own in values))
-                low, high = wilson(round(score * effective), effective)
+                effective = len(values) ** 2 / sum(1 / len(own) for own in values)
+                low, high = wilson(score * effective, effective)
             counts = {"relations": len(relations), "triples": len(triples)}
             row = {"type": kind, "metric": metric, "score": float(score)}
             rows.append(row | {"score low": low, "score high": high} | counts)
@@ -346,7 +346,7 @@ def judge_quality(truth, predicted) -> dict[str, float]:
     replicates = weighted_scores(drawn.reshape(-1, classes, classes))
     for score, values in zip(SCORES, replicates, strict=True):
         row[f"{score} low"], row[f"{score} high"] = percentile_interval(values)
-    row["recall low"], row["recall high"] = wilson(int((truth == predicted).sum()), len(truth))
+    row["recall low"], row["recall high"] = wilson((truth == predicted).sum(), len(truth))
     return row
 
 

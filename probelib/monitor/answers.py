@@ -1,18 +1,18 @@
 """Is a generated text the right answer? (MONITOR, appendix A.)"""
 
+import re
+
 import pandas as pd
 
 from probelib.facts.names import fold
 
 ENDS = "\n.;!?,"  # an answer ends before the first of these
+UNTIL_END = re.compile(f"[^{ENDS}]*")
 
 
 def extract(text: str) -> str:
     """The answer in a generated text, cut before the first line break or one of ``. ; ! ? ,``."""
-    text = text.lstrip()
-    return text[
-        : min((at for end in ENDS if (at := text.find(end)) >= 0), default=len(text))
-    ].strip()
+    return UNTIL_END.match(text.lstrip())[0].strip()
 
 
 def matches(answer: str, gold: str, done: bool = True) -> bool | None:

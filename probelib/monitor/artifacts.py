@@ -30,15 +30,15 @@ WITHIN = 3.5  # points of base accuracy between two models that figure 4 compare
 LOWER = "MONITOR (lower is better)"
 
 
-def _over_models(x: pd.Series, y, models: pd.Series) -> dict[str, float]:
+def _over_models(x: pd.Series, y, models: pd.Series, given=None) -> dict[str, float]:
     """``pearson_over_models`` with the families of these models."""
-    return stats.pearson_over_models(x, y, models.map(family))
+    return stats.pearson_over_models(x, y, models.map(family), given)
 
 
-def _columns(r: dict, name: str = "r", end: str = "") -> dict[str, float]:
+def _columns(r: dict, name: str = "r") -> dict[str, float]:
     """A correlation as columns of a table."""
     ends = {f"{name} low": r["low"], f"{name} high": r["high"]}
-    return {name: r["r"]} | ends | {f"p{end}": r["p"], "n": r["n"]}
+    return {name: r["r"]} | ends | {"p": r["p"], "n": r["n"]}
 
 
 def _bars(table: pd.DataFrame) -> np.ndarray:
@@ -204,11 +204,6 @@ def table9(facts: Facts, whole: Facts) -> Artifact:
 # ---- section 5.2.1: main results
 
 
-def _ranked(measured: Measured) -> list[str]:
-    """The models that have a MONITOR, the lowest first."""
-    return measured.models.dropna(subset=["MONITOR"]).sort_values("MONITOR")["model"].tolist()
-
-
 def table4(measured: Measured) -> Artifact:
     """The main results per model; ``common``: MONITOR over the facts that all models anchor."""
     table, common = measured.models.copy(), measures.anchored_by_all(measured.facts)
@@ -217,7 +212,8 @@ def table4(measured: Measured) -> Artifact:
     among = [facts[facts["fact"].isin(common)] for facts in measured.facts.values()]
     table["common"] = [measures.per_relation(facts)["MONITOR"].mean() for facts in among]
     found = {"all": _over_models(table["MONITOR"], table["avg acc"], table["model"])}
-    if len(ranked := _ranked(measured)) > 1:
+    ranked = table.dropna(subset=["MONITOR"]).sort_values("MONITOR")["model"].tolist()
+    if len(ranked) > 1:
         found["lead"] = margin(measured, *ranked[:2])
     best = {"avg acc": "max"}
     if "lead" in found and found["lead"]["low"] > 0:
@@ -228,15 +224,16 @@ def table4(measured: Measured) -> Artifact:
 def table5(measured: Measured, relations: list[str]) -> Artifact:
     """Relations in detail, side by side. The claim is about the last one."""
     table = measured.models[["model", "parameters"]]
+    shown, last = table[["model"]], relations[-1]
     for relation in relations:
         own = measured.relation(relation).set_index("model")
-        own = own[[*MONITOR, "avg acc", "probs", "coverage"]]
+        n, own = own["n"].iloc[0], own[[*MONITOR, "avg acc", "probs", "coverage"]]
         table = table.join(own.add_prefix(f"{relation}: "), on="model")
-    last = relations[-1]
+        shown = shown.join(own.add_prefix(f"{relation} ({n}): "), on="model")
     pairs = measures.similar_pairs(measured.relation(last))
     found = {f"{b} - {a}": margin(measured, a, b, last) for a, b in pairs}
     claims = check("monitor/table5", alike=pd.DataFrame(found).T)
-    return Artifact("monitor/table5", table, claims)
+    return Artifact("monitor/table5", table, claims, shown=shown)
 
 
 def table10(measured: Measured, facts: Facts) -> Artifact:
@@ -259,21 +256,24 @@ def table11(measured: Measured) -> Artifact:
         anchored = accuracies.reindex(index=[relation], columns=own["model"]).iloc[0].to_numpy()
         r = _over_models(own["MONITOR"], own["avg acc"], own["model"])
         r_anchored = _over_models(own["MONITOR"], anchored, own["model"])
-        row = {"relation": relation} | _columns(r_anchored, "r anchored", " anchored")
-        rows.append(row | _columns(r))
+        rows.append({"relation": relation} | _columns(r_anchored, "r anchored") | _columns(r))
     table = pd.DataFrame(rows)
-    table["p Holm"] = stats.holm(table["p"])
     paper = published("monitor/table11").set_index("relation")["pearson_r"]
     table["paper's r"] = table["relation"].map(paper)
-    if _few(measured):
+    if _few(measured.models):
         return lacking("monitor/table11", table)
     claims = check("monitor/table11", each=cases(table, "r", "relation", "n"))
     return Artifact("monitor/table11", table, claims)
 
 
-def _few(measured: Measured) -> bool:
+def _few(table: pd.DataFrame, column: str = "MONITOR") -> bool:
     """Whether fewer than three models have a MONITOR; variants of a model count once."""
-    return measured.models.dropna(subset=["MONITOR"])["parameters"].nunique() < 3
+    return table.dropna(subset=[column])["parameters"].nunique() < 3
+
+
+def _title(axis, table: pd.DataFrame) -> None:
+    """Over a panel, the relation of a table of one relation, and its number of facts."""
+    axis.set_title("{}, {} facts".format(*table[["relation", "n"]].iloc[0]), fontsize=8)
 
 
 def _families(measured: Measured) -> dict[str, list[str]]:
@@ -366,6 +366,7 @@ def figure4(measured: Measured, relation: str) -> Artifact:
     look = {"color": RED, "markersize": 4, "zorder": 5, "label": "base accuracy"}
     axis.plot(table["base acc"], places, "o", **look)
     axis.set(xlabel="accuracy in percent")
+    _title(axis, table)
     right.errorbar(table["MONITOR"], places, xerr=_bars(table), fmt="*", color=BLUE, markersize=7)
     right.set(xlabel="MONITOR\n(lower is better)", xlim=(0, None))
     figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=3)
@@ -382,26 +383,26 @@ def figure4(measured: Measured, relation: str) -> Artifact:
 
 def figure8(measured: Measured, relation: str) -> Artifact:
     """MONITOR against the standard deviation of accuracy, in points and relative to accuracy."""
+    import seaborn
+
     table = measures.instability(measured, relation)
-    table = table[["relation", "model", "std", "relative", "MONITOR"]]
+    if _few(table):
+        return lacking("monitor/figure8", table)
     figure, ((axis, right),) = charts.subplots(4.4, 4.0, 1, 2, sharey=True)
+    look = {"scatter": False, "ci": None, "color": "0.4", "line_kws": {"linewidth": 1}}
     for one, column in ((axis, "std"), (right, "relative")):
         _scatter(one, table, column, "MONITOR")
-        both = table[[column, "MONITOR"]].dropna()
+        seaborn.regplot(table, x=column, y="MONITOR", ax=one, **look)
         one.set(xlim=(0, 1.08 * one.get_xlim()[1]), ylim=(0, 1.08 * one.get_ylim()[1]))
-        if len(both) > 2 and np.ptp(both[column]) > 0:
-            ends = np.array([both[column].min(), both[column].max()])
-            line = np.polyval(np.polyfit(both[column], both["MONITOR"], 1), ends)
-            one.plot(ends, line, color="0.4", linewidth=1)
     axis.set(xlabel="std of accuracy, points", ylabel=LOWER)
     right.set(xlabel="std over avg acc")
-    relative = _over_models(table["MONITOR"], table["relative"], table["model"])
-    claims = check("monitor/figure8", relative=relative)
-    return Artifact("monitor/figure8", table, claims, figure)
+    r = _over_models(table["MONITOR"], table["relative"], table["model"])
+    return Artifact("monitor/figure8", table, check("monitor/figure8", relative=r), figure)
 
 
 def _scatter(axis, table: pd.DataFrame, x: str, y: str) -> None:
-    """One mark per model, named in the legend of the figure."""
+    """One mark per model, named in the legend of the figure; over it the relation."""
+    _title(axis, table)
     for row in table.dropna(subset=[x, y]).to_dict("records"):
         look = model_style(row["model"]) | {"linestyle": "none"}
         axis.plot(row[x], row[y], label=row["model"], **look)
@@ -431,12 +432,11 @@ def correlations(measured: Measured, common: Measured, alone: Measured, relation
         printed = {"paper's r": paper["r"], "paper's p": paper["p"]}
         table.append({"in": place, "between": between} | r | printed)
     table = pd.DataFrame(table)
-    if _few(measured):
+    if _few(measured.models):
         return lacking("monitor/correlations", table)
     found = {"common": cases(table.iloc[[3]], "r", "between", "n")}
-    families = models["model"].map(family)
-    columns = models["MONITOR"], models["avg acc"], families, models["probs"]
-    found["given"] = stats.pearson_over_models(*columns)
+    columns = (models[name] for name in ("MONITOR", "avg acc", "model", "probs"))
+    found["given"] = _over_models(*columns)
     return Artifact("monitor/correlations", table, check("monitor/correlations", **found))
 
 
@@ -454,7 +454,7 @@ def readings(measured: Measured, scores: dict, prompts: pd.DataFrame) -> Artifac
         for denominator, accuracies in means.items():
             r = _over_models(measured.models["MONITOR"], accuracies, measured.models["model"])
             rows.append({"runs": runs, "denominator": denominator} | _columns(r))
-    shown = lacking if _few(measured) else Artifact
+    shown = lacking if _few(measured.models) else Artifact
     return shown("monitor/readings", pd.DataFrame(rows))
 
 
@@ -517,27 +517,28 @@ def figure5(attributions: pd.DataFrame) -> Artifact:
 
 def figure6(table: pd.DataFrame) -> Artifact:
     """MONITOR with fewer frames against MONITOR with all (``measures.fewer_frames``)."""
+    if _few(table, "all frames"):
+        return lacking("monitor/figure6", table)
     figure, ((axis,),) = charts.subplots(4.0, 4.4)
     _scatter(axis, table, "all frames", "first frames")
     for model, *ends in table[["model", "all frames", "least", "most"]].itertuples(index=False):
         axis.vlines(*ends, color=model_style(model)["color"], linewidth=1, zorder=0)
-    low, _ = axis.get_xlim()
-    axis.axline((low, low), slope=1, color="0.6", linewidth=0.8, linestyle=":")
+    axis.axline(2 * [axis.get_xlim()[0]], slope=1, color="0.6", linewidth=0.8, linestyle=":")
     axis.set(xlabel="MONITOR with all frames", ylabel="with the first frames", aspect="equal")
     first, found = table["first frames"], {}
     for key, column in (("same", "all frames"), ("disjoint", "other frames")):
         found[key] = _over_models(table[column], first, table["model"])
-    claims = check("monitor/figure6", **found)
-    return Artifact("monitor/figure6", table, claims, figure)
+    return Artifact("monitor/figure6", table, check("monitor/figure6", **found), figure)
 
 
 def figure10(table: pd.DataFrame, pairs: pd.DataFrame) -> Artifact:
     """The ranking with all and with the first frames: both tables of ``measures.fewer_frames``."""
+    if _few(table, "all frames"):
+        return lacking("monitor/figure10", table)
     table = table.sort_values("all frames", ignore_index=True)
-    parts = []
-    for name in ("all frames", "first frames"):
-        own = charts.marks(table, name)[["model", "value", "low", "high"]]
-        parts.append(own.assign(frames=name))
+    frames = ("all frames", "first frames")
+    parts = [charts.marks(table, name).assign(frames=name) for name in frames]
     figure = dot_rows({"": pd.concat(parts)}, "model", "frames", LOWER)
+    _title(figure.axes[0], table)
     claims = check("monitor/figure10", order=pairs, lower=cases(table, "change"))
     return Artifact("monitor/figure10", table, claims, figure)

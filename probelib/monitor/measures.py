@@ -258,7 +258,7 @@ def instability(measured: Measured, relation: str) -> DataFrame:
     rows[["std low", "std high"]] = np.array(list(ends)).reshape(-1, 2)
     rows["relative"] = rows["std"] / rows["avg acc"].where(rows["avg acc"] > 0)
     rows["parameters"] = measured.models["parameters"].to_numpy()
-    columns = ["relation", "model", "parameters", *MONITOR, "base acc", "avg acc"]
+    columns = ["relation", "n", "model", "parameters", *MONITOR, "base acc", "avg acc"]
     columns += ["std", "std low", "std high", "relative"]
     return rows[columns].sort_values("base acc")
 
@@ -301,8 +301,7 @@ def verdicts(scores: DataFrame, prompts: DataFrame, runs: str = "grid") -> DataF
         raise unknown("set of runs", runs, GRID)
     rows = scores[["fact", "prompt"]].assign(correct=scores["correct"].astype(float))
     asked = prompts[["prompt", "template", "context"]]
-    rows = rows.merge(asked, on="prompt", validate="many_to_one")
-    rows = rows[GRID[runs](rows)]
+    rows = rows.merge(asked, on="prompt", validate="many_to_one").loc[GRID[runs]]
     table = rows.pivot(index="fact", columns=["template", "context"], values="correct")
     return table.reindex(scores["fact"].drop_duplicates().to_numpy()).sort_index(axis=1)
 
@@ -323,9 +322,8 @@ def accuracy(grid: DataFrame, facts: DataFrame) -> DataFrame:
 
 def summarize(runs: DataFrame) -> DataFrame:
     """Per relation ``avg acc``, ``max``, ``min`` and ``std`` (ddof 1) of runs."""
-    groups = runs.groupby("relation", sort=False)["accuracy"]
-    table = groups.agg(["mean", "max", "min", "std"]).rename(columns={"mean": "avg acc"})
-    return table.reset_index()
+    table = runs.groupby("relation", sort=False)["accuracy"].agg(["mean", "max", "min", "std"])
+    return table.rename(columns={"mean": "avg acc"}).reset_index()
 
 
 # ---- forms of the prompt (section 3.1)
@@ -509,13 +507,14 @@ def fewer_frames(measured: Measured, relation: str, size: int = 4, seed: int = 0
     both = [with_frames(own, range(n)) for n in (size, total) for own in here]
     replicates = resample(dict(enumerate(both)), seed=seed)["MONITOR"][:, :, 0]
     replicates = np.split(replicates, 2, axis=1)  # first frames, all
-    table = measured.relation(relation)[["relation", "model", *MONITOR]]
+    table = measured.relation(relation)[["relation", "n", "model", *MONITOR]]
     table.columns = table.columns.str.replace("MONITOR", "all frames")
     choices = [scores(frames) for frames in combinations(range(total), size)]
     table["first frames"] = choices[0]
     table["least"], table["most"] = np.min(choices, axis=0), np.max(choices, axis=0)
     table["other frames"] = scores(range(size, total))
     table["change"] = table["first frames"] - table["all frames"]
+    table["parameters"] = measured.models["parameters"]
     for name, own in (("first frames", replicates[0]), ("change", replicates[0] - replicates[1])):
         table[f"{name} low"], table[f"{name} high"] = stats.percentile_intervals(own)
     pairs = {}

@@ -64,8 +64,7 @@ def recall(model, facts: Facts, table: pd.DataFrame, n: int = 60) -> pd.DataFram
     said = greedy_answers(model, facts, chosen).assign(guess=chosen["relation"].map(share))
     groups = said.groupby("exposures")
     found = groups.agg(n=("right", "size"), right=("right", "mean"))
-    counts = zip(groups["right"].sum(), found["n"], strict=True)
-    found[["right low", "right high"]] = [stats.wilson(k, size) for k, size in counts]
+    found["right low"], found["right high"] = stats.wilson(groups["right"].sum(), found["n"])
     return found.join(groups[["type_right", "guess"]].mean()).reset_index()
 
 

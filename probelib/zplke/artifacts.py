@@ -303,9 +303,9 @@ def relations_figure(name: str, cells: pd.DataFrame, facts: Facts) -> Artifact:
     test = {"zplke/figure14": "response, lenient", "zplke/figure15": "multiple choice"}[name]
     frame = cells[cells["test"].str.startswith(test.split(",")[0])]
     counts = frame["relation"].map(facts.facts["relation"].value_counts())
-    ends = [stats.wilson(round(a * n), n) for a, n in zip(frame["accuracy"], counts, strict=True)]
-    ends = pd.DataFrame(ends, frame.index, ["accuracy low", "accuracy high"])
-    frame = frame.assign(relation=frame["relation"].map(_names(facts)), **ends)
+    low, high = stats.wilson(frame["accuracy"] * counts, counts)
+    frame = frame.assign(relation=frame["relation"].map(_names(facts)))
+    frame["accuracy low"], frame["accuracy high"] = low, high
     rows = report.marks(frame[frame["test"] == test], "accuracy")
     best = rows[rows["method"] == "ZP-LKE"].groupby("relation")["value"].mean()
     rows["best"], rows["method"] = rows["relation"].map(best), pd.Categorical(rows["method"], ORDER)
@@ -432,8 +432,8 @@ def figure7(matrix: pd.DataFrame, facts: Facts, rule: pd.Series) -> Artifact:
     axes[0, 0].set_xticks(range(shown.shape[1]), shown.columns, ha="left")
     sizes, differ = facts.facts["relation"].value_counts()[matrix.columns], {}
     for model, accuracy in matrix.iterrows():
-        ends = [stats.wilson(round(a * n), n) for a, n in zip(accuracy, sizes, strict=True)]
-        differ[model] = stats.heterogeneity(accuracy, np.ptp(ends, axis=1) / (2 * 1.96))
+        low, high = stats.wilson(accuracy * sizes, sizes)
+        differ[model] = stats.heterogeneity(accuracy, (high - low) / (2 * 1.96))
     claims = check("zplke/figure7", differ=pd.DataFrame(differ).T)
     return Artifact("zplke/figure7", matrix.rename_axis("model").reset_index(), claims, figure)
 

@@ -252,7 +252,7 @@ def accuracy_at(choices: pd.DataFrame, thresholds: Iterable[float]) -> pd.DataFr
     for threshold in thresholds:
         some = choices[choices["confidence"] > threshold]
         accuracy, kept = some["correct"].mean(), some["fact"].nunique()
-        low, high = stats.wilson(round(accuracy * kept), kept) if kept else (np.nan, np.nan)
+        low, high = stats.wilson(accuracy * kept, kept)
         rows.append((threshold, accuracy, low, high, kept, len(some) / len(choices)))
     return pd.DataFrame(rows, columns=["K", "accuracy", "low", "high", "kept", "share"])
 
@@ -331,7 +331,7 @@ def accuracies(measured: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (model, relation), group in measured.groupby(["model", "relation"], sort=False):
         draws, n = group.groupby("seed")["correct"].mean(), group["fact"].nunique()
-        ends = stats.wilson(round(draws.mean() * n), n)
+        ends = stats.wilson(draws.mean() * n, n)
         row = {"model": model, "relation": relation} | bounds("accuracy", draws.mean(), ends)
         rows.append(row | {"n": n, "between": draws.std()})
     return pd.DataFrame(rows)
