@@ -28,7 +28,7 @@ FAMILIES = ("gpt_neox", "llama_grouped", "gemma2_window", "falcon_alibi", "bloom
 
 def examples(n: int) -> int:
     """How many random inputs a fuzzing test takes: ``n`` with --slow, otherwise at most 40."""
-    return n if "--slow" in sys.argv else min(n, 40)
+    return n if os.environ["PROBELIB_TEST_TIER"] == "slow" else min(n, 40)
 
 
 def pytest_addoption(parser):
@@ -46,9 +46,20 @@ def pytest_ignore_collect(collection_path, config):
     return None
 
 
+def pytest_xdist_auto_num_workers(config):
+    """Whole tiers run in a process per core, at most four; named files and tests in one process."""
+    return 0 if config.args_source is config.ArgsSource.ARGS else min(4, os.cpu_count())
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     """Leave out what the chosen tier leaves out; a test that is named on the command line
-    (file.py::test) always runs."""
+    (file.py::test) always runs. A process takes whole files, those that run the kit first."""
+    runs = lambda item: "smoke_run" in item.fixturenames or item.get_closest_marker("whole")
+    items.sort(key=lambda item: not runs(item))
+    for item in items:
+        group = "smoke" if "smoke_run" in item.fixturenames else item.path
+        item.add_marker(pytest.mark.xdist_group(group))
     if config.getoption("--slow") or any("::" in argument for argument in config.args):
         return
     fast = config.getoption("--fast")
@@ -69,6 +80,7 @@ def _is_fast(item) -> bool:
 def pytest_configure(config):
     """The suite checks exact numbers, so it runs on the CPU wherever it runs; ``-m gpu`` runs the
     tests that want a GPU."""
+    os.environ["PROBELIB_TEST_TIER"] = "slow" if config.getoption("--slow") else ""
     if config.getoption("markexpr") != "gpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     # the last bits of a product depend on the number of threads on some processors (AMD's): here
@@ -129,8 +141,9 @@ def start(out: Path, *flags: str) -> subprocess.Popen:
     return subprocess.Popen(command, cwd=ROOT, env=environment, **output)
 
 
-def finish(process: subprocess.Popen) -> str:
-    """What a run says, at its end; it must succeed."""
+def run(out: Path, *flags: str) -> str:
+    """What a whole run says; it must succeed."""
+    process = start(out, *flags)
     try:
         said, _ = process.communicate(timeout=900)
     finally:
@@ -139,26 +152,8 @@ def finish(process: subprocess.Popen) -> str:
     return said
 
 
-def run(out: Path, *flags: str) -> str:
-    """What a whole run says; it must succeed."""
-    return finish(start(out, *flags))
-
-
-@pytest.fixture(scope="session", autouse=True)
-def begun_run(request, tmp_path_factory):
-    """(folder, process) of the smoke run, if any test needs it. It begins before the first test: it
-    takes minutes, and a session of tests alone uses one core."""
-    if not any("smoke_run" in item.fixturenames for item in request.session.items):
-        yield None
-        return
-    out = tmp_path_factory.mktemp("smoke")
-    process = start(out, "--jobs", "2")
-    yield out, process
-    process.kill()
-
-
 @pytest.fixture(scope="session")
-def smoke_run(begun_run) -> tuple[Path, str]:
+def smoke_run(tmp_path_factory) -> tuple[Path, str]:
     """The folder of one undisturbed smoke run, and what it said."""
-    out, process = begun_run
-    return out, finish(process)
+    out = tmp_path_factory.mktemp("smoke")
+    return out, run(out, "--jobs", "2")
