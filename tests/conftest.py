@@ -133,8 +133,7 @@ def fktc() -> Path:
 
 def start(out: Path, *flags: str) -> subprocess.Popen:
     """The smoke profile in a process of its own, products below ``out``."""
-    # nothing is downloaded on the way
-    nowhere = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
+    nowhere = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")  # no downloads
     environment = os.environ | {"PROBELIB_OUT": str(out), "PYTHONPATH": str(ROOT)} | nowhere
     command = [sys.executable, "-m", "probelib.runner", "--profile", "smoke", *flags]
     output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}

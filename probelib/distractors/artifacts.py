@@ -119,11 +119,12 @@ def table2() -> Artifact:
     return Artifact("distractors/table2", pd.DataFrame(rows, columns=columns))
 
 
-def table3(calibrated: Calibrations) -> Artifact:
-    """Agreement of every measure with the ratings."""
+def table3(calibrated: Calibrations, text: str = "") -> Artifact:
+    """Agreement of every measure with the ratings. ``text``: what generated text misses here."""
     table = measures.agreement(calibrated).assign(facts=len(calibrated.rating))
     ours = cases(table, "to ApprOpt", "measure", "facts").assign(missed=calibrated.missed)
-    found = {"generated": ours[ours.index.isin(GENERATED)], "probability": ours.loc["Probability"]}
+    generated = ours[ours.index.isin(GENERATED)].assign(missed=calibrated.missed or text)
+    found = {"generated": generated, "probability": ours.loc["Probability"]}
     return Artifact("distractors/table3", table, check("distractors/table3", **found))
 
 

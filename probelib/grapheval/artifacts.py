@@ -136,11 +136,11 @@ def _by_type(
 ) -> Artifact:
     """One metric by type; ``found``: claim -> estimates, or their column per type and model."""
     shown = typed[typed["metric"] == metric]
-    sides = marks(shown, "score").groupby("side", sort=False)
-    panels = {f"by type of {side}": own for side, own in sides}
+    rows = marks(shown, "score")
+    rows["type"] += " (" + rows["relations"].astype(str) + ")"
+    panels = {f"by type of {side}": own for side, own in rows.groupby("side", sort=False)}
     groups = shown.groupby(["model", "side"], sort=False)
-    error = lambda own: (own["score high"] - own["score low"]) / (2 * 1.96)
-    varies = {", ".join(key): heterogeneity(own["score"], error(own)) for key, own in groups}
+    varies = {", ".join(key): heterogeneity(own["score"], own["error"]) for key, own in groups}
     named = shown.assign(case=shown[["model", "side", "type"]].agg(", ".join, axis=1))
     for key, name_of in found.items():
         if isinstance(name_of, str):

@@ -242,38 +242,38 @@ def by_type(scores: pd.DataFrame, types: pd.DataFrame, side: str, seed=0, metric
     ``graph.relation_types``): the unweighted mean over relations, as in the paper. ``metrics``:
     columns of ``scores``, and "average" of the three.
 
-    Return per type and metric: ``type``, ``metric``, ``score`` with its interval (95 %, bootstrap
-    of triples within relations; Wilson if no replicate differs), ``relations``, ``triples``.
+    Per type and metric: ``type``, ``metric``, ``score`` with its interval (95 %, over triples
+    within relations; Wilson if no replicate differs) and its ``error`` over three relations or more
     """
     kinds = dict(zip(types["relation"], types[f"{side}_type"], strict=True))
     average, kind_of = scores[METRICS].mean(axis=1), scores["relation"].map(kinds)
     generator, rows = np.random.default_rng(seed), []
     for kind, triples in scores.assign(average=average, type=kind_of).groupby("type"):
-        relations = [own for _, own in triples.groupby("relation")]
         for metric in metrics:
-            values = [own[metric].to_numpy() for own in relations]
-            score = np.mean([own.mean() for own in values])
+            values = [own.to_numpy() for _, own in triples.groupby("relation")[metric]]
+            means = [own.mean() for own in values]
+            score, k = np.mean(means), len(means)
             replicates = [resampled_mean(own, 500, generator) for own in values]
             low, high = percentile_interval(np.mean(replicates, axis=0))
             if np.isnan(low) and metric != "average":  # a share: Wilson for the effective triples
-                effective = len(values) ** 2 / sum(1 / len(own) for own in values)
+                effective = k**2 / sum(1 / len(own) for own in values)
                 low, high = wilson(score * effective, effective)
-            counts = {"relations": len(relations), "triples": len(triples)}
-            row = {"type": kind, "metric": metric, "score": float(score)}
-            rows.append(row | {"score low": low, "score high": high} | counts)
+            row = {"type": kind, "metric": metric, "score": float(score), "score low": low}
+            row |= {"score high": high, "relations": k, "triples": len(triples)}
+            rows.append(row | {"error": np.std(means, ddof=1) / k**0.5 if k > 2 else np.nan})
     return pd.DataFrame(rows)
 
 
 def largest_types(typed: pd.DataFrame) -> pd.DataFrame:
-    """The 18 types with the most triples per side, best first by the mean over models. ``typed``:
-    ``by_type`` with ``model`` and ``side``."""
+    """The 18 types with the most triples per side, best first by the mean score over models, in
+    one order for all metrics. ``typed``: ``by_type`` with ``model`` and ``side``."""
     sizes = typed.groupby(["side", "type"])["triples"].max()
     largest = sizes.groupby("side", group_keys=False).nlargest(18).index
     typed = typed[typed.set_index(["side", "type"]).index.isin(largest)]
-    order = typed.groupby(["side", "metric", "type"])["score"].transform("mean")
-    by, ascending = ["side", "order", "type"], [True, False, True]
-    ordered = typed.assign(order=order).sort_values(by, ascending=ascending, kind="stable")
-    return ordered.drop(columns="order")
+    order = typed["score"].where(typed["metric"] == TYPED[0])
+    order = order.groupby([typed["side"], typed["type"]]).transform("mean")
+    by = ["side", "order", "type"]
+    return typed.assign(order=-order).sort_values(by, kind="stable").drop(columns="order")
 
 
 def beside_mirror(typed: pd.DataFrame, mirrors: pd.DataFrame) -> pd.DataFrame:

@@ -129,8 +129,7 @@ def test_table_2_scores_a_model_four_ways():
 
 
 def test_a_type_is_a_mean_of_relations():
-    scores = {"relation": ["a"] * 9 + ["b"], **{m: [1.0] * 9 + [0.0] for m in METRICS}}
-    scores = pd.DataFrame(scores)
+    scores = pd.DataFrame({"relation": [*"aaaaaaaaab"], **dict.fromkeys(METRICS, [1.0] * 9 + [0])})
     types = {"relation": ["a", "b"], "head_type": "city", "tail_type": ["country", "river"]}
     types = pd.DataFrame(types)
     row = measures.by_type(scores, types, "head").query(f"metric == '{METRICS[0]}'").iloc[0]
@@ -139,6 +138,10 @@ def test_a_type_is_a_mean_of_relations():
     assert set(measures.by_type(scores, types, "tail")["type"]) == {"country", "river"}
     none = measures.by_type(scores[scores["relation"] == "b"], types, "head").iloc[1]
     assert none["score"] == none["score low"] == 0 and none["score high"] > 0.5  # of one triple
+    assert np.isnan(row["error"])  # of two relations; of three: std(1, 0, 0) / sqrt(3)
+    scores, types = (pd.concat([t, t.tail(1).assign(relation="c")]) for t in (scores, types))
+    three = measures.by_type(scores, types, "head").iloc[1]
+    assert (three["relations"], three["error"]) == (3, pytest.approx(1 / 3))
 
 
 def test_correct_by_type_stands_beside_its_mirror_image():
