@@ -125,10 +125,9 @@ def write_page(profile: str, step) -> Path | None:
 def _with_summary(body: str, profile: str, step) -> str:
     """The page with the claims of its artifacts at the top, each with a link, and the same page of
     the committed profiles."""
-    records, folder = {}, page_path(profile, step.notebook).parent
-    for artifact in step.makes:
-        if (file := paths.FIGURES / profile / f"{artifact}.json").exists():
-            records[artifact] = json.loads(file.read_text(encoding="utf-8"))
+    made, folder = paths.FIGURES / profile, page_path(profile, step.notebook).parent
+    files_of = {name: made / f"{name}.json" for name in step.makes}
+    records = {name: json.loads(f.read_text("utf-8")) for name, f in files_of.items() if f.exists()}
     there = [(n, o, page_path(o, step.notebook)) for n, o in COMMITTED.items() if o != profile]
     others = [(name, o, _link(page, folder)) for name, o, page in there if page.exists()]
     if not records and not others:
@@ -195,7 +194,9 @@ def table_markdown(table: pd.DataFrame, decimals: dict | int | None = 3, bold=No
 def _cells(column: pd.Series, digits: int | None) -> list[str]:
     texts = column.astype(str)
     if digits is not None and texts.str.contains(r"\.|e-").any() and holds_numbers(texts):
-        return [f"{float(text):.{digits}f}" if text else "–" for text in texts]
+        least = 10.0**-digits * bool(re.match(r"p\b", column.name))  # a smaller p is not shown as 0
+        cell = lambda x: f"<{least:.{digits}f}" if 0 <= x < least else f"{x:.{digits}f}"
+        return [cell(float(text)) if text else "–" for text in texts]
     return [escape_cell(str(value)) or "–" for value in column]
 
 
@@ -215,8 +216,7 @@ def write_claims(profile: str, steps: list) -> Path | None:
             own = [table[table["key"] == key] for table in tables]  # empty: cannot be shown there
             here = [claims.result(each, about) if len(each) else "–" for each in own]
             papers[artifact.split("/")[0]].append((about, artifact, notebook, here))
-    names = {"names": PAPERS, "beside": beside}
-    page = TEMPLATES.get_template("claims.md.j2").render(papers=papers, **names)
+    page = TEMPLATES.get_template("claims.md.j2").render(papers=papers, names=PAPERS, beside=beside)
     return files.write(paths.FIGURES / profile / "claims.md", page) if made else None
 
 
