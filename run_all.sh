@@ -53,7 +53,7 @@ install() {
 if [[ $root == *:* ]]; then echo "$root has a colon, at which PYTHONPATH is split: move this checkout." >&2; exit 2; fi
 export PYTHONPATH=$root${PYTHONPATH:+:$PYTHONPATH}           # this checkout's code comes first on the user's path
 if [[ $* == -h || $* == --help ]]; then                     # installs nothing
-    for each in python "$venv/bin/python"; do if ready "$each" ""; then exec "$each" -P -m probelib.runner --help; fi; done
+    for each in python "$venv/bin/python"; do "$each" -P -m probelib.runner --help 2>/dev/null && exit; done
     exec "$(find_python)" -P -m probelib.runner --help
 fi
 if [[ -z ${PROBELIB_OUT-unset} ]]; then echo "PROBELIB_OUT is empty: name the folder to write to, or unset it." >&2; exit 2; fi
