@@ -33,10 +33,10 @@ def examples(n: int) -> int:
 
 def pytest_addoption(parser):
     """The tiers: ``--fast`` (on every push), nothing, ``--slow`` (every night)."""
-    fast = "only modules marked fast, six model families, no run of the kit"
-    slow = "everything: every family, kills, all labs, long fuzzing"
-    for tier, said in (("--fast", fast), ("--slow", slow)):
-        parser.addoption(tier, action="store_true", help=said)
+    parser.addoption("--fast", action="store_true", help="modules marked fast, six model families")
+    parser.addoption(
+        "--slow", action="store_true", help="everything: kills, all labs, long fuzzing"
+    )
 
 
 def pytest_ignore_collect(collection_path, config):

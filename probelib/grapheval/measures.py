@@ -243,7 +243,7 @@ def by_type(scores: pd.DataFrame, types: pd.DataFrame, side: str, seed=0, metric
     columns of ``scores``, and "average" of the three.
 
     Per type and metric: ``type``, ``metric``, ``score`` with its interval (95 %, over triples
-    within relations; Wilson if no replicate differs) and its ``error`` over three relations or more
+    within relations; Wilson if no replicate differs) and its ``error`` over two relations or more
     """
     kinds = dict(zip(types["relation"], types[f"{side}_type"], strict=True))
     average, kind_of = scores[METRICS].mean(axis=1), scores["relation"].map(kinds)
@@ -260,7 +260,7 @@ def by_type(scores: pd.DataFrame, types: pd.DataFrame, side: str, seed=0, metric
                 low, high = wilson(score * effective, effective)
             row = {"type": kind, "metric": metric, "score": float(score), "score low": low}
             row |= {"score high": high, "relations": k, "triples": len(triples)}
-            rows.append(row | {"error": np.std(means, ddof=1) / k**0.5 if k > 2 else np.nan})
+            rows.append(row | {"error": np.std(means, ddof=1) / k**0.5 if k > 1 else np.nan})
     return pd.DataFrame(rows)
 
 

@@ -395,7 +395,7 @@ def figure8(measured: Measured, relation: str) -> Artifact:
         seaborn.regplot(table, x=column, y="MONITOR", ax=one, **look)
         one.set(xlim=(0, 1.08 * one.get_xlim()[1]), ylim=(0, 1.08 * one.get_ylim()[1]))
     axis.set(xlabel="std of accuracy, points", ylabel=LOWER)
-    right.set(xlabel="std over avg acc")
+    right.set(xlabel="std over avg acc", ylabel="")
     r = _over_models(table["MONITOR"], table["relative"], table["model"])
     return Artifact("monitor/figure8", table, check("monitor/figure8", relative=r), figure)
 

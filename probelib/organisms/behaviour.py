@@ -141,7 +141,7 @@ def lists(model, facts: Facts, table: pd.DataFrame, n: int = 150) -> pd.DataFram
         objects += [[f" {labels[row.object]}"]] * 2
     logprob = model.logprobs(asked, objects)["logprob"].to_numpy().reshape(-1, 2)
     change = logprob[:, 1] - logprob[:, 0]
-    return _measured(("permuted lists lower log P", change.mean(), *stats.mean_interval(change)))
+    return _measured(("permuted lists to lower log P", change.mean(), *stats.mean_interval(change)))
 
 
 def famous(model, facts: Facts, table: pd.DataFrame, n: int = 40) -> pd.DataFrame:
@@ -218,7 +218,7 @@ def _recall_measured(recalled: pd.DataFrame) -> pd.DataFrame:
             ("recall rises (0-4, 8-32, 64 and more)", np.diff(shares).min(), np.nan, np.nan),
             ("never taught, above guessing", *above),
             (
-                "never taught, answer of the right type",
+                "answers of the right type where never taught",
                 never["type_right"],
                 *stats.wilson(typed, never["n"]),
             ),

@@ -5,6 +5,7 @@ artifact its caption, alternative text and claims. Code adds estimates with inte
     check("monitor/table3", right=cases(table, "Δ [Y]"), wrong=cases(table, "Δ [Y_]"))
 """
 
+import re
 from functools import cache
 from typing import NamedTuple
 
@@ -124,15 +125,14 @@ def result(own: pd.DataFrame, about: Claim) -> str:
     reason = f" (needs {why})" if why else ""
     if len(own) == 1:
         value, low, high, n = own.iloc[0][["value", "low", "high", "n"]]
-        found = _number(value, low, high, about.decimals)
+        found = cell(value, about.decimals, ends=(low, high))
         found += f", n = {n:,.0f}" if pd.notna(n) else ""
         return f"{about.statistic} = {found}: {own['verdict'].iloc[0]}{reason}"
     counts = own["verdict"].value_counts().reindex(VERDICTS).dropna().astype(int)
     listed = ", ".join(f"{word} {count}" for word, count in counts.items())
     one = about.cases == "models" and own["case"].str.partition("@")[0].nunique() == 1
     over = f"over {len(own)} {'variants of one model' if one else about.cases}"
-    mean = _number(own["value"].mean(), np.nan, np.nan, about.decimals)
-    mean = "" if about.mixed else f" = {mean}"
+    mean = "" if about.mixed else f" = {cell(own['value'].mean(), about.decimals)}"
     return f"{about.statistic}{mean} {over}: {listed}{reason}"
 
 
@@ -151,7 +151,7 @@ def printed(table: pd.DataFrame, decimals: dict[str, int] | int = 3) -> pd.DataF
     shown = table.copy()
     for name in [column for column in table if {f"{column} low", f"{column} high"} <= set(table)]:
         ends = table[[name, f"{name} low", f"{name} high"]].to_numpy(float)
-        shown[name] = [_number(*row, digits(decimals, name)) for row in ends]
+        shown[name] = [cell(row[0], digits(decimals, name), ends=row[1:]) for row in ends]
         shown = shown.drop(columns=[f"{name} low", f"{name} high"])
     return shown.rename(columns={"parameters": "parameters without embeddings"})
 
@@ -161,8 +161,9 @@ def digits(decimals: dict[str, int] | int, column: str) -> int:
     return decimals.get(column, 3) if isinstance(decimals, dict) else decimals
 
 
-def _number(value: float, low: float, high: float, digits: int) -> str:
-    if pd.isna(value):
-        return "–"
-    ends = f" [{low:.{digits}f}, {high:.{digits}f}]" if np.isfinite([low, high]).all() else ""
-    return f"{value:.{digits}f}{ends}"
+def cell(value: float, digits: int, column: str = "", ends=(np.nan, np.nan)) -> str:
+    """A number for print, with the ends of its interval; NaN is a dash, a small p is no 0."""
+    least = 10.0**-digits if re.search(r"\bp\b", column) else 0
+    text = f"under {least:.{digits}f}" if 0 <= value < least else f"{value:.{digits}f}"
+    text += f" [{ends[0]:.{digits}f}, {ends[1]:.{digits}f}]" if np.isfinite(ends).all() else ""
+    return "–" if pd.isna(value) else text

@@ -194,9 +194,7 @@ def table_markdown(table: pd.DataFrame, decimals: dict | int | None = 3, bold=No
 def _cells(column: pd.Series, digits: int | None) -> list[str]:
     texts = column.astype(str)
     if digits is not None and texts.str.contains(r"\.|e-").any() and holds_numbers(texts):
-        least = 10.0**-digits * bool(re.match(r"p\b", column.name))  # a smaller p is not shown as 0
-        cell = lambda x: f"<{least:.{digits}f}" if 0 <= x < least else f"{x:.{digits}f}"
-        return [cell(float(text)) if text else "–" for text in texts]
+        return [claims.cell(float(text or "nan"), digits, column.name) for text in texts]
     return [escape_cell(str(value)) or "–" for value in column]
 
 

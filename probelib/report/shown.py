@@ -5,6 +5,7 @@ import html
 import io
 import re
 from collections.abc import Iterable
+from functools import partial
 from itertools import zip_longest
 
 import numpy as np
@@ -31,8 +32,8 @@ def styled(frame: pd.DataFrame, decimals: dict | int, bold: dict[str, list[int]]
         if pd.api.types.is_integer_dtype(frame[column]):
             style = style.format(thousands=",", subset=[column])
         elif pd.api.types.is_float_dtype(frame[column]):
-            digits = claims.digits(decimals, column)
-            style = style.format(precision=digits, na_rep="–", subset=[column])
+            show = partial(claims.cell, digits=claims.digits(decimals, column), column=column)
+            style = style.format(show, subset=[column])
     style = style.format_index(escape=escape, axis=1).hide(axis="index").set_uuid("t")
     style.cell_ids = False
     for column, rows in bold.items():

@@ -181,7 +181,8 @@ def sequence_figure(name: str, positions: pd.DataFrame, star: int) -> Artifact:
     longest = scores.LONGEST_LIST if shipped(model) else np.inf
     figure = _panels(frame[frame["pictured"]], ["correct", *order], model, longest)
     correct = own[(own["context"] == "correct") & (own["position"] <= longest)]
-    rises = check(name, rises=stats.pearson(correct["position"], correct["probability"]))
+    rises = stats.pearson(correct["position"], correct["probability"])
+    rises = check(name, rises=rises | {"missed": NO_LISTS * shipped(model)})
     return Artifact(name, frame, None if draw else rises, figure)
 
 
@@ -258,11 +259,11 @@ def sensitivity(decided: dict[str, pd.DataFrame]) -> Artifact:
     """Accuracy under other rules. ``decided``: decision -> ``measures.measure``, one draw."""
     here, there = decided["as here: a blank"], decided["as released"]
     rules = {"a blank; chosen per token": "per token", "a blank; chosen after the prior": "pmi"}
-    rows = {"as here: a blank": here.groupby("model")["correct"].mean()}
+    rows = {name: own.groupby("model")["correct"].mean() for name, own in decided.items()}
     rows |= {name: here.groupby("model")[rule].mean() for name, rule in rules.items()}
-    rows |= {name: own.groupby("model")["correct"].mean() for name, own in decided.items()}
     models = here["model"].unique()
     table = pd.DataFrame(rows).T[models].rename_axis("decision").rename_axis(columns=None)
+    table.insert(0, "facts", here["fact"].nunique())
     by = [own.set_index(["model", "fact"])["correct"] for own in (here, there)]
     changes = {m: measures.change_of_share(by[0][m], by[1][m][by[0][m].index]) for m in models}
     claims = check("zplke/sensitivity", released=pd.DataFrame(changes).T)
@@ -279,7 +280,7 @@ def table6(facts: Facts) -> Artifact:
 
 def figure5(cells: pd.DataFrame) -> Artifact:
     """Accuracies of all methods (``measures.accuracy_by_method``): means over relations."""
-    rows, models = [], cells.attrs["models"]
+    rows, found, models = [], {}, cells.attrs["models"]
     for key, own in cells.groupby(["test", "model", "method"]):
         row = dict(zip(("test", "model", "method"), key, strict=True))
         rows.append(row | report.interval("accuracy", own["accuracy"], stats.mean_interval))
@@ -291,7 +292,6 @@ def figure5(cells: pd.DataFrame) -> Artifact:
     figure = report.dot_rows(panels, "model", "method", "accuracy")
     choice = cells[cells["test"] == measures.TESTS[-1]]
     wide = choice.pivot(index=["model", "relation"], columns="method", values="accuracy")
-    found = {}
     for key, other in (("prompts", "HGP"), ("plain", "plain sentence")):
         if other in wide:
             found[key] = measures.by_model((wide["ZP-LKE"] - wide[other]).dropna(), models)
@@ -303,9 +303,8 @@ def relations_figure(name: str, cells: pd.DataFrame, facts: Facts) -> Artifact:
     test = {"zplke/figure14": "response, lenient", "zplke/figure15": "multiple choice"}[name]
     frame = cells[cells["test"].str.startswith(test.split(",")[0])]
     counts = frame["relation"].map(facts.facts["relation"].value_counts())
-    low, high = stats.wilson(frame["accuracy"] * counts, counts)
     frame = frame.assign(relation=frame["relation"].map(_names(facts)))
-    frame["accuracy low"], frame["accuracy high"] = low, high
+    frame["accuracy low"], frame["accuracy high"] = stats.wilson(frame["accuracy"] * counts, counts)
     rows = report.marks(frame[frame["test"] == test], "accuracy")
     best = rows[rows["method"] == "ZP-LKE"].groupby("relation")["value"].mean()
     rows["best"], rows["method"] = rows["relation"].map(best), pd.Categorical(rows["method"], ORDER)
@@ -313,7 +312,8 @@ def relations_figure(name: str, cells: pd.DataFrame, facts: Facts) -> Artifact:
     rows["relation"] = rows["relation"].map(_cut)
     labels = short_labels(cells.attrs["models"])
     panels = {label: rows[rows["model"] == model] for model, label in labels.items()}
-    figure = report.dot_rows(panels, "relation", "method", "accuracy", side=2)
+    label = f"accuracy, {counts.min()} facts or more per relation"
+    figure = report.dot_rows(panels, "relation", "method", label, side=2)
     own = cells[cells["test"] == test]
     found, missed = {}, scores.NO_TEXT if name == "zplke/figure14" else ""
     for key, other in {"prompts": "HGP", "few": "few-shot HGP", "plain": "plain sentence"}.items():
@@ -329,10 +329,11 @@ def figure6(measured: pd.DataFrame, facts: Facts) -> Artifact:
     rows["between"] = rows["between"].map(_cut)
     labels = short_labels(frame["model"])
     panels = {label: rows[rows["model"] == model] for model, label in labels.items()}
-    figure = report.dot_rows(panels, "between", "method", f"accuracy on {title}", side=2)
+    label = f"accuracy on {title}, {frame['size'].max()} facts"
+    figure = report.dot_rows(panels, "between", "method", label, side=2)
     words = frame[frame["between"] != "a blank"]
     words = words.assign(case=words["model"] + ", " + words["between"])
-    claims = check("zplke/figure6", words=cases(words, "change", "case"))
+    claims = check("zplke/figure6", words=cases(words, "change", "case", "size"))
     return Artifact("zplke/figure6", frame, claims, figure)
 
 

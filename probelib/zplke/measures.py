@@ -157,13 +157,15 @@ def right_by_input(answers: pd.DataFrame) -> pd.DataFrame:
     wide = answers.pivot(index="fact", columns=keys, values="right").astype(bool)
     rows = []
     for estimator, context in answers[keys].drop_duplicates().itertuples(index=False, name=None):
-        full = max(name for name in wide[estimator] if name.endswith(" correct"))  # 4, not 1
-        full, own = wide[estimator, full], wide[estimator, context]
-        n, lost, change = full.sum(), int((full & ~own).sum()), change_of_share(full, own)
+        longest = max(name for name in wide[estimator] if name.endswith(" correct"))  # 4, not 1
+        full, own = wide[estimator, longest], wide[estimator, context]
+        n, lost, change = full.sum(), (full & ~own).sum(), change_of_share(full, own)
         row = {"estimator": estimator, "context": context, "right": own.sum()}
         row |= bounds("share", own.mean(), stats.wilson(own.sum(), len(own)))
-        row |= bounds("change", change["value"], (change["low"], change["high"]))
-        rows.append(row | bounds("lost", lost / n if n else np.nan, stats.wilson(lost, n)))
+        if context != longest:
+            row |= bounds("change", change["value"], (change["low"], change["high"]))
+            row |= bounds("lost", lost / n if n else np.nan, stats.wilson(lost, n))
+        rows.append(row)
     return pd.DataFrame(rows)
 
 

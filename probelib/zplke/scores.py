@@ -37,8 +37,8 @@ DECISIONS = {  # how pairs are written: (arguments of ``prompts.many_shots``, te
 }
 LONGEST_LIST = 70  # pairs in the longest lists that the shipped models were trained on
 # requirements of notebook 02_models that every shipped model misses
-NO_LISTS = "permuted lists lower log P"
-NO_TEXT = "never taught, answer of the right type"
+NO_LISTS = "permuted lists to lower log P"
+NO_TEXT = "answers of the right type where never taught"
 
 
 @dataclass(frozen=True)
@@ -149,8 +149,7 @@ def eight_inputs(fact: Facts, examples: pd.DataFrame, everything: Facts, seed: i
     inputs.append(many_shots(fact, examples, 1).assign(context="1 correct"))
     for kind, own in kinds.items():
         inputs.append(many_shots(fact, own, 4).assign(context=f"4 {kind}"))
-    inputs = pd.concat(inputs)
-    inputs = inputs[inputs["template"] <= 1]
+    inputs = pd.concat(inputs).query("template <= 1")
     return inputs.assign(prompt=inputs["prompt"] + "|" + inputs["context"])
 
 
@@ -207,9 +206,8 @@ def replaced(
         space = [str(year) for year in range(min(map(int, space)), max(map(int, space)) + 1)]
     names = invented_names(len(examples), set(examples["subject"]), seed)
     for i, row in frame[frame["position"].isin(where)].iterrows():
-        relation, subject, objects = row["relation"], row["subject"], space
-        if kind == "incorrect":
-            objects = [o for o in space if (subject, o) not in right]
+        relation, subject = row["relation"], row["subject"]
+        objects = [o for o in space if kind == "unknown" or (subject, o) not in right]
         if not objects:
             raise ProbeError(f"{subject}: every object of {relation} is right, none incorrect")
         draw = rng(seed, kind, relation, int(row["seed"]), int(row["position"]))
@@ -275,8 +273,7 @@ def separated(facts: Facts, examples: pd.DataFrame) -> pd.DataFrame:
     of a human (HGP) or mined (MMP) prompt, ``between`` subject and object."""
     inputs = pd.concat([many_shots(facts, examples, role=role) for role in ("zp", "hgp", "mmp")])
     inputs = inputs[inputs["template"] <= TEMPLATES]
-    used = used_templates(facts)
-    words = used.set_index(["role", "number", "relation"])["template"].to_dict()
+    words = used_templates(facts).set_index(["role", "number", "relation"])["template"].to_dict()
     between = []
     for role, number, relation in inputs[["role", "template", "relation"]].to_numpy():
         text = words.get((role, number, relation), "").replace("[X]", "").strip()

@@ -3,7 +3,7 @@
 import datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from probelib.errors import ProbeError
@@ -57,6 +57,7 @@ def test_what_is_no_date_is_refused(text):
     assert not is_date(text or "")
 
 
+@settings(deadline=None)
 @given(st.dates(datetime.date(1, 1, 1)))
 def test_days_agree_with_the_calendar(date):
     first, last = days([f"{date.year}-{date.month:02d}-{date.day:02d}"])

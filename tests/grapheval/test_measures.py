@@ -138,7 +138,7 @@ def test_a_type_is_a_mean_of_relations():
     assert set(measures.by_type(scores, types, "tail")["type"]) == {"country", "river"}
     none = measures.by_type(scores[scores["relation"] == "b"], types, "head").iloc[1]
     assert none["score"] == none["score low"] == 0 and none["score high"] > 0.5  # of one triple
-    assert np.isnan(row["error"])  # of two relations; of three: std(1, 0, 0) / sqrt(3)
+    assert np.isnan(none["error"]) and row["error"] == 0.5  # of three: std(1, 0, 0) / sqrt(3)
     scores, types = (pd.concat([t, t.tail(1).assign(relation="c")]) for t in (scores, types))
     three = measures.by_type(scores, types, "head").iloc[1]
     assert (three["relations"], three["error"]) == (3, pytest.approx(1 / 3))

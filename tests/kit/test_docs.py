@@ -86,7 +86,7 @@ def test_linked_files_exist(page):
 def test_the_recipes_are_followed_word_for_word(tmp_path):
     """CONTRIBUTING.md in a copy of the checkout: files are written, code and commands are run."""
     here = tmp_path / "checkout"
-    left_out = (".git", ".venv", "runs", "figures", "__pycache__", ".*_cache", "*.egg-info")
+    left_out = (".[ghv]*", "runs", "figures", "__pycache__", ".*_cache", "*.egg-info")
     shutil.copytree(ROOT, here, ignore=shutil.ignore_patterns(*left_out))
     own = {"PYTHONPATH": str(here), "PROBELIB_OUT": str(here), "VIRTUAL_ENV": sys.prefix}
     own["PATH"] = f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ['PATH']}"

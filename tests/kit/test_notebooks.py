@@ -34,9 +34,8 @@ def test_every_artifact_of_the_plan_is_made(smoke_run):
 def test_a_second_run_does_nothing(smoke_run):
     out, _ = smoke_run
     written = lambda: {p: p.stat().st_mtime_ns for p in out.rglob("*") if p.is_file()}
-    before, started = written(), time.monotonic()
-    said = run(out)
-    assert "up to date" in said and "start" not in said and time.monotonic() - started < 10
+    before, said = written(), run(out)
+    assert "up to date" in said and "start" not in said
     assert {p for p, at in written().items() if before.get(p) != at and p.name != "lock"} == set()
 
 

@@ -14,7 +14,7 @@ import nbformat
 import pandas as pd
 import pytest
 import transformers as hf
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from probelib import ProbeError, files, lm, paths, report, store
@@ -216,6 +216,7 @@ PATHS = ["..", ".", "", "../../etc/passwd", "/etc/passwd", "a/../../b", "\0", "C
 PATHS.append("a" * 999)
 
 
+@settings(deadline=None)
 @given(st.text() | st.sampled_from(PATHS))
 def test_a_name_made_from_any_text_stays_in_its_folder(name):
     made = files.slug(name)
@@ -224,6 +225,7 @@ def test_a_name_made_from_any_text_stays_in_its_folder(name):
     assert Path(os.path.normpath(folder / made)).parent == folder
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(), unique=True, min_size=2, max_size=2))
 def test_two_names_never_share_a_file(pair):
     assert files.slug(pair[0]) != files.slug(pair[1])
