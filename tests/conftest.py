@@ -34,9 +34,7 @@ def examples(n: int) -> int:
 def pytest_addoption(parser):
     """The tiers: ``--fast`` (on every push), nothing, ``--slow`` (every night)."""
     parser.addoption("--fast", action="store_true", help="modules marked fast, six model families")
-    parser.addoption(
-        "--slow", action="store_true", help="everything: kills, all labs, long fuzzing"
-    )
+    parser.addoption("--slow", action="store_true", help="everything: kills, labs, long fuzzing")
 
 
 def pytest_ignore_collect(collection_path, config):
