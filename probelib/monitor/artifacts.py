@@ -210,6 +210,7 @@ def table4(measured: Measured) -> Artifact:
     anchored = measures.anchored_accuracy(measured.facts).mean()
     table["anchored acc"] = table["model"].map(anchored)
     among = [facts[facts["fact"].isin(common)] for facts in measured.facts.values()]
+    table["common facts"] = len(common)
     table["common"] = [measures.per_relation(facts)["MONITOR"].mean() for facts in among]
     found = {"all": _over_models(table["MONITOR"], table["avg acc"], table["model"])}
     ranked = table.dropna(subset=["MONITOR"]).sort_values("MONITOR")["model"].tolist()
@@ -329,7 +330,7 @@ def figure12(measured: Measured) -> Artifact:
         look = model_style(own["model"].iloc[-1]) | {"capsize": 2, "label": name}
         axis.errorbar(own["parameters"], own["MONITOR"], _bars(own), **look)
     charts.size_axis(axis, table["parameters"])
-    axis.set(ylabel=LOWER)
+    axis.set(ylabel=LOWER, title=f"{len(next(iter(measured.facts.values())))} facts")
     axis.tick_params(axis="x", which="major", labelrotation=45)
     figure.legend(loc="outside upper center", ncols=3)
     ends, steps = {}, {}
@@ -415,6 +416,7 @@ def correlations(measured: Measured, common: Measured, alone: Measured, relation
     models, shared, spread = measured.models, common.models, measures.instability(alone, relation)
     anchored = models["model"].map(measures.anchored_accuracy(measured.facts).mean())
     ranks = models[["MONITOR", "avg acc"]].rank().assign(model=models["model"])
+    n = len(next(iter(common.facts.values())))
     table4, table6 = published("monitor/table4"), published("monitor/table6")
     table4 = stats.pearson(table4["MONITOR"], table4["avg_acc"])
     table6, none = stats.pearson(table6["MONITOR"], table6["std"]), {"r": np.nan, "p": np.nan}
@@ -422,7 +424,7 @@ def correlations(measured: Measured, common: Measured, alone: Measured, relation
         ("table 4", "MONITOR, avg acc", models, models["avg acc"], table4),
         ("table 4", "MONITOR, avg acc, by ranks", ranks, ranks["avg acc"], none),
         ("table 4", "MONITOR, avg acc of the anchored facts", models, anchored, table4),
-        ("table 4", "both over the facts that all models anchor", shared, shared["avg acc"], none),
+        ("table 4", f"both over {n} facts that all models anchor", shared, shared["avg acc"], none),
         ("table 6", "MONITOR, std", spread, spread["std"], table6),
         ("table 6", "MONITOR, std over avg acc", spread, spread["relative"], none),
     ]
@@ -489,9 +491,9 @@ def figure9(measured: Measured, models: list[str], relation: str) -> Artifact:
     return Artifact("monitor/figure9", table, check("monitor/figure9", **found), figure)
 
 
-def table8(rounds: pd.DataFrame) -> Artifact:
+def table8(rounds: pd.DataFrame, facts: int) -> Artifact:
     """The cost of MONITOR and of the accuracy study. ``rounds``: ``scores.time_both``."""
-    table = measures.savings(rounds)
+    table = measures.savings(rounds).assign(facts=facts)
     chosen = table[(table["way"] == "generated") & (table["cost"] == "device seconds")]
     claims = check("monitor/table8", saved=cases(chosen, "saved", "way"))
     return Artifact("monitor/table8", table, claims)

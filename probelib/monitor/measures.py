@@ -14,7 +14,6 @@ Lower is more reliable. ``scores`` is always a frame of ``scores.score_answers``
 ``prompts.with_contexts`` with the prompt frame (``template``) and ``context`` of each prompt.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -237,14 +236,16 @@ def resample(facts: dict, grids: dict | None = None, times: int = 1000, seed: in
 
 def margin(measured: Measured, first: str, second: str, relation=None, of="MONITOR") -> dict:
     """``of`` (MONITOR, std) of model ``second`` minus that of ``first``, in a relation or overall
-    (None), with the 95 % bootstrap interval over facts, paired: ``value``, ``low``, ``high``."""
+    (None), paired, with its 95 % interval over n facts: ``value``, ``low``, ``high``, ``n``."""
     table, replicates = measured.models, stats.nanmean(measured.replicates[of], 2)
     if relation is not None:
         place = measured.relations["relation"].unique().tolist().index(relation)
         table, replicates = measured.relation(relation), measured.replicates[of][:, :, place]
     i, j = (table["model"].tolist().index(model) for model in (first, second))
     low, high = stats.percentile_interval(replicates[:, j] - replicates[:, i])
-    return {"value": table[of][j] - table[of][i], "low": low, "high": high}
+    facts = measured.facts[first]["relation"]
+    n = len(facts) if relation is None else (facts == relation).sum()
+    return {"value": table[of][j] - table[of][i], "low": low, "high": high, "n": n}
 
 
 def instability(measured: Measured, relation: str) -> DataFrame:
@@ -482,13 +483,6 @@ def anchor_probabilities(measured: Measured, models: list[str], relation: str) -
     return DataFrame(rows, columns=["model", "fact", "anchor", "probability", "common"])
 
 
-def with_frames(own: DataFrame, frames: Iterable[int]) -> DataFrame:
-    """``distances`` of ``anchors`` with some frames only (from 0; a fact with fewer frames keeps
-    its own), and the column ``anchored`` of ``own``. Nothing is scored again."""
-    kept = own.assign(f=[f[[j for j in frames if j < len(f)]] for f in own["f"]])
-    return distances(kept).assign(anchored=own["anchored"])
-
-
 def fewer_frames(measured: Measured, relation: str, size: int = 4, seed: int = 0) -> tuple:
     """MONITOR in a relation with the first ``size`` frames and with all: two tables.
 
@@ -503,8 +497,12 @@ def fewer_frames(measured: Measured, relation: str, size: int = 4, seed: int = 0
         here.append(own[own["relation"] == relation])
     total = max(map(len, here[0]["f"]))  # R
     size = min(size, total)
-    scores = lambda frames: [monitor(counted(with_frames(own, frames))) for own in here]
-    both = [with_frames(own, range(n)) for n in (size, total) for own in here]
+    # nothing is scored again; a fact with fewer frames keeps its own
+    kept = lambda f, frames: f[[j for j in frames if j < len(f)]]
+    only = lambda own, frames: own.assign(f=[kept(f, frames) for f in own["f"]])
+    cut = lambda own, frames: distances(only(own, frames)).assign(anchored=own["anchored"])
+    scores = lambda frames: [monitor(counted(cut(own, frames))) for own in here]
+    both = [cut(own, range(n)) for n in (size, total) for own in here]
     replicates = resample(dict(enumerate(both)), seed=seed)["MONITOR"][:, :, 0]
     replicates = np.split(replicates, 2, axis=1)  # first frames, all
     table = measured.relation(relation)[["relation", "n", "model", *MONITOR]]
