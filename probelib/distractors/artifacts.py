@@ -224,7 +224,7 @@ def figure4(table: pd.DataFrame, missed: str = "") -> Artifact:
 
 def figure6(table: pd.DataFrame, missed: str = "") -> Artifact:
     """Proportional gain in tau over one sentence (``measures.agreement_by_sentences``)."""
-    figure = _by_sentences(table, "gain", "proportional gain in tau, percent")
+    figure = _by_sentences(table, "gain", "proportional gain in 1 + tau, percent")
     for axis in figure.axes:
         axis.axhline(0, color="0.6", linewidth=0.8, zorder=0)
     last = table[table["sentences"] == table["sentences"].max()]
@@ -277,7 +277,7 @@ def figure8(outcomes: dict[str, dict[str, pd.DataFrame]], seed: int = 0) -> Arti
         values = {name: per_fact(beaten, "Avg")[n] for name, beaten in own.items()}
         points, fits = measures.scaling(points, values)
         _draw_fits(axis, points, fits)
-        axis.set(title=search, ylabel=f"mean Avg@{n}", ylim=(0, 1))
+        axis.set(title=f"{search}, {points['facts'].max()} facts", ylabel=f"mean Avg@{n}")
         linear = fits[fits["kind"] == "linear"].drop(columns=["kind", "a"]).squeeze(axis=0)
         slopes[search] = {"missed": "" if len(fits) else "three models of one family"}
         if len(fits):
@@ -308,5 +308,5 @@ def _draw_fits(axis, points: pd.DataFrame, fits: pd.DataFrame) -> None:
         value = value if fit.kind == "linear" else 1 / (1 + np.exp(-value))
         axis.plot(grid, value, zorder=1, **looks[fit.kind])
     axis.axhline(0.9, color="0.6", linewidth=1)
-    axis.set(xscale="log", xlabel="parameters", yticks=[0, 0.3, 0.6, 0.9])
+    axis.set(xscale="log", xlabel="parameters", yticks=[0, 0.3, 0.6, 0.9], ylim=(0, 1))
     axis.tick_params(which="minor", labelbottom=False)

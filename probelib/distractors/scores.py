@@ -161,16 +161,16 @@ def cost_per_fact(study: Study) -> pd.DataFrame:
     distractors in the knowledge base and building tries of labels do not count."""
     runs = []
     for _ in range(TIMES):
-        with TemporaryDirectory() as folder:
-            costs = {}
-            for name in MEASURES:
-                widths = study.judge_widths if name == "LLM-as-a-judge" else study.how.widths
-                how = replace(study.how, widths=(max(widths),))
-                own = tuple(s for s in STRATEGIES if name == f"Dist. {NAMES[s]}")
+        costs = {}
+        for name in MEASURES:
+            widths = study.judge_widths if name == "LLM-as-a-judge" else study.how.widths
+            how = replace(study.how, widths=(max(widths),))
+            own = tuple(s for s in STRATEGIES if name == f"Dist. {NAMES[s]}")
+            with TemporaryDirectory() as folder:
                 alone = replace(study, folder=Path(folder), how=how, strategies=own)
                 for grid in score(alone, [name]).values():
                     costs[name] = grid.attrs["cost"]
-            runs.append(pd.DataFrame(costs) / len(study.facts.facts))
+        runs.append(pd.DataFrame(costs) / len(study.facts.facts))
     ms = 1000 * pd.DataFrame([run.loc["seconds"] for run in runs])
     table = {"tokens per fact": runs[0].loc["tokens"], "ms per fact": ms.median()}
     table |= {"ms per fact low": ms.min(), "ms per fact high": ms.max()}

@@ -44,11 +44,11 @@ def rise(recalled: pd.DataFrame) -> pd.DataFrame:
         ends = []
         for rows in (own[own["exposures"] >= WELL], own[own["exposures"] == 0]):
             right, n = round((rows["right"] * rows["n"]).sum()), rows["n"].sum()
-            ends.append((right / n, *stats.wilson(right, n)) if n else [np.nan] * 3)
-        (well, well_low, well_high), (never, never_low, never_high) = ends
+            ends.append((right / n, *stats.wilson(right, n), n) if n else [np.nan] * 4)
+        (well, well_low, well_high, often), (never, never_low, never_high, none) = ends
         low = well - never - np.hypot(well - well_low, never_high - never)
         high = well - never + np.hypot(well_high - well, never - never_low)
-        found[model] = {"value": well - never, "low": low, "high": high, "n": own["n"].sum()}
+        found[model] = {"value": well - never, "low": low, "high": high, "n": often + none}
     return pd.DataFrame.from_dict(found, "index")
 
 

@@ -60,7 +60,8 @@ def figure2(kg, labels: pd.DataFrame, quality: dict, scored: pd.DataFrame, width
         f"judge: of {quality['n']}\nheld-out answers\n{100 * quality['recall']:.1f} % predicted",
         f"{2 * len(scored):,} judged\n{scores}",
     ]
-    figure = flow({"1  labels": texts[:3], "2  judge, 3  whole graph": texts[3:]})
+    title = f"1  labels of {_short(labels['model'].iloc[0])}"
+    figure = flow({title: texts[:3], "2  judge, 3  whole graph": texts[3:]})
     return Artifact("grapheval/figure2", pd.DataFrame([counts], columns=columns), figure=figure)
 
 
@@ -106,8 +107,7 @@ def table2(rows: pd.DataFrame, sizes: pd.Series, labels: pd.DataFrame, coverage:
     ``scores.model_sizes``; ``labels``: ``judge.train_judges``; ``coverage``: of the graph."""
     table = rows.assign(coverage=coverage, parameters=rows["model"].map(sizes))
     size = measures.change_with_size(measures.score_triples(labels), sizes, "informative")
-    errors = magnitude(measures.judge_errors(labels))
-    claims = check("grapheval/table2", size=size, judge=errors)
+    claims = check("grapheval/table2", size=size, judge=magnitude(measures.judge_errors(labels)))
     return Artifact("grapheval/table2", table, claims)
 
 

@@ -326,7 +326,7 @@ def weak_links(linked: pd.DataFrame) -> pd.DataFrame:
     rows = magnitude(rows.rename(columns=names)).set_index(["model", "y"])
     cause = rows.loc[rows["x"] == "E", "high"]
     blind = rows.index.isin(cause.index[~(cause > STRONG)])
-    rows["missed"] = np.where(blind, "a link with exposures", "")
+    rows["missed"] = np.where(blind, "a strong link with exposures", "")
     rows = rows[rows["x"] != "E"].reset_index()
     return rows.set_index(rows["model"] + ", " + rows["y"] + " and " + rows["x"])
 
