@@ -142,7 +142,7 @@ def run(out: Path, *flags: str) -> str:
     """What a whole run says; it must succeed."""
     process = start(out, *flags)
     try:
-        said, _ = process.communicate(timeout=900)
+        said, _ = process.communicate(timeout=3600)
     finally:
         process.kill()  # after a timeout; its notebooks end with it
     assert process.returncode == 0, said
