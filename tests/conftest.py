@@ -52,12 +52,11 @@ def pytest_xdist_auto_num_workers(config):
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     """Leave out what the chosen tier leaves out; a test that is named on the command line
-    (file.py::test) always runs. A process takes whole files, those that run the kit first."""
+    (file.py::test) always runs. A process takes whole files, one those that run the kit."""
     runs = lambda item: "smoke_run" in item.fixturenames or item.get_closest_marker("whole")
     items.sort(key=lambda item: not runs(item))
     for item in items:
-        group = "smoke" if "smoke_run" in item.fixturenames else item.path
-        item.add_marker(pytest.mark.xdist_group(group))
+        item.add_marker(pytest.mark.xdist_group("whole" if runs(item) else item.path))
     if config.getoption("--slow") or any("::" in argument for argument in config.args):
         return
     fast = config.getoption("--fast")
