@@ -45,18 +45,20 @@ def pytest_ignore_collect(collection_path, config):
 
 
 def pytest_xdist_auto_num_workers(config):
-    """Whole tiers run in a process per core, at most four; named files and tests in one process."""
+    """Whole tiers run in a process per core, at most four (whole files in each, the long ones
+    first); named files and tests in one process."""
     return 0 if config.args_source is config.ArgsSource.ARGS else min(4, os.cpu_count())
 
 
-@pytest.hookimpl(tryfirst=True)
+def _runs(item) -> bool:
+    """A test that runs notebooks as a user would."""
+    return bool(item.get_closest_marker("whole")) or "smoke_run" in item.fixturenames
+
+
 def pytest_collection_modifyitems(config, items):
     """Leave out what the chosen tier leaves out; a test that is named on the command line
-    (file.py::test) always runs. A process takes whole files, one those that run the kit."""
-    runs = lambda item: "smoke_run" in item.fixturenames or item.get_closest_marker("whole")
-    items.sort(key=lambda item: not runs(item))
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group("whole" if runs(item) else item.path))
+    (file.py::test) always runs."""
+    items.sort(key=lambda item: not _runs(item))
     if config.getoption("--slow") or any("::" in argument for argument in config.args):
         return
     fast = config.getoption("--fast")
@@ -70,8 +72,7 @@ def _is_fast(item) -> bool:
     """A test of a fast module that runs no notebook, and of the model families only
     ``FAMILIES``."""
     family = getattr(getattr(item, "callspec", None), "params", {}).get("family", FAMILIES[0])
-    runs = item.get_closest_marker("whole") or "smoke_run" in item.fixturenames
-    return bool(item.get_closest_marker("fast")) and not runs and family in FAMILIES
+    return bool(item.get_closest_marker("fast")) and not _runs(item) and family in FAMILIES
 
 
 def pytest_configure(config):

@@ -1,18 +1,20 @@
 """The whole smoke profile, really run: every product made, nothing twice, the same bytes after a
 kill; notebooks kept clean."""
 
+import json
 import re
 import signal
 import time
 
 import matplotlib.pyplot as plt
 import nbformat
+import pandas as pd
 import papermill
 import pytest
 
-from probelib import paths
+from probelib import files, paths
 from probelib.paths import NOTEBOOKS
-from probelib.runner import plan
+from probelib.runner import plan, verify
 from tests.bench.campaign import scores_and_figures
 from tests.conftest import run, start
 from tests.lm.remote.server import NAME, honest, serving
@@ -29,6 +31,40 @@ def test_every_artifact_of_the_plan_is_made(smoke_run):
     assert "Not made yet" not in page and "This page failed" not in page
     assert all(f"<section id='{step.notebook}'>" in page for step in steps)
     assert all(f"ok         {step.notebook}" in said for step in steps)
+
+
+def summary(content: bytes) -> dict:
+    """A table's number of rows; per column mean and spread (fractions) or a digest (the rest)."""
+    frame = verify.read(content)
+    found: dict = {"rows": len(frame)}
+    for name, column in frame.items():
+        if verify.is_inexact(column):
+            values = pd.Series(verify.numbers(column))
+            found[name] = [values.mean(), values.std(ddof=0), int(values.isna().sum())]
+        else:
+            found[name] = files.sha256("\n".join(column).encode())[:16]
+    return found
+
+
+def test_the_smoke_run_gives_the_committed_numbers(smoke_run):
+    """On any processor. Delete smoke.json after a change that is meant to move numbers: this test
+    writes it anew."""
+    whole, there = plan.read(), paths.ROOT / "tests/kit/smoke.json"
+    made = verify.from_folder(smoke_run[0] / "figures/smoke")
+    compared = {a for s in whole.steps for a in {*s.makes} - {*s.measured} if a in made}
+    ours = {artifact: summary(made[artifact]) for artifact in sorted(compared)}
+    if not there.exists():
+        lines = (f"{json.dumps(name)}: {json.dumps(row)}" for name, row in ours.items())
+        there.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    committed = json.loads(there.read_text(encoding="utf-8"))
+    assert len(ours) > 60 and list(ours) == list(committed)
+    for artifact, columns in committed.items():
+        assert list(ours[artifact]) == list(columns), artifact
+        for name, then in columns.items():
+            near = verify.INTERVALS if verify.END.fullmatch(name) else 1e-4
+            numbers = isinstance(then, list)
+            same = pytest.approx(then, rel=near, abs=near, nan_ok=True) if numbers else then
+            assert ours[artifact][name] == same, (artifact, name)
 
 
 def test_a_second_run_does_nothing(smoke_run):

@@ -1,15 +1,13 @@
 """Numbers agree within the plan's limits; texts, counts and shapes exactly."""
 
 import fcntl
-import json
 import re
 import subprocess
 from types import SimpleNamespace
 
-import pandas as pd
 import pytest
 
-from probelib import files, paths
+from probelib import paths
 from probelib.errors import ProbeError
 from probelib.runner import plan, verify
 
@@ -96,38 +94,3 @@ def test_nothing_is_compared_during_a_run(committed, capsys):
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert verify.main([]) == 2
     assert "run of profile atlas is in progress" in capsys.readouterr().err
-
-
-def summary(content: bytes) -> dict:
-    """A table's number of rows; per column mean and spread (fractions) or a digest (the rest)."""
-    frame = verify.read(content)
-    found: dict = {"rows": len(frame)}
-    for name, column in frame.items():
-        if verify.is_inexact(column):
-            values = pd.Series(verify.numbers(column))
-            found[name] = [values.mean(), values.std(ddof=0), int(values.isna().sum())]
-        else:
-            found[name] = files.sha256("\n".join(column).encode())[:16]
-    return found
-
-
-@pytest.mark.whole
-def test_the_smoke_run_gives_the_committed_numbers(smoke_run):
-    """On any processor. Delete smoke.json after a change that is meant to move numbers: this test
-    writes it anew."""
-    whole, there = plan.read(), paths.ROOT / "tests/runner/smoke.json"
-    made = verify.from_folder(smoke_run[0] / "figures/smoke")
-    compared = {a for s in whole.steps for a in {*s.makes} - {*s.measured} if a in made}
-    ours = {artifact: summary(made[artifact]) for artifact in sorted(compared)}
-    if not there.exists():
-        lines = (f"{json.dumps(name)}: {json.dumps(row)}" for name, row in ours.items())
-        there.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-    committed = json.loads(there.read_text(encoding="utf-8"))
-    assert len(ours) > 60 and list(ours) == list(committed)
-    for artifact, columns in committed.items():
-        assert list(ours[artifact]) == list(columns), artifact
-        for name, then in columns.items():
-            near = verify.INTERVALS if verify.END.fullmatch(name) else 1e-4
-            numbers = isinstance(then, list)
-            same = pytest.approx(then, rel=near, abs=near, nan_ok=True) if numbers else then
-            assert ours[artifact][name] == same, (artifact, name)
