@@ -163,7 +163,7 @@ def digits(decimals: dict[str, int] | int, column: str) -> int:
 
 def cell(value: float, digits: int, column: str = "", ends=(np.nan, np.nan)) -> str:
     """A number for print, with the ends of its interval; NaN is a dash, a small p is no 0."""
-    least = 10.0**-digits if re.search(r"\bp\b", column) else 0
+    least = 10.0**-digits if re.search(r"\bp\b", str(column)) else 0
     text = f"under {least:.{digits}f}" if 0 <= value < least else f"{value:.{digits}f}"
     text += f" [{ends[0]:.{digits}f}, {ends[1]:.{digits}f}]" if np.isfinite(ends).all() else ""
     return "–" if pd.isna(value) else text
