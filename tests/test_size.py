@@ -14,7 +14,7 @@ ROOMS = {
     "": 1407,
     "beyond": 1964,
     "course": 1298,
-    "distractors": 1549,
+    "distractors": 1548,
     "explore": 769,
     "facts": 2000,
     "grapheval": 1597,

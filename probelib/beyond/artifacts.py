@@ -54,10 +54,9 @@ def ground_truth(ranked: pd.DataFrame) -> Artifact:
     others = ranked[ranked["contrast"] != ranked["contrast"].iloc[0]]
     wide = others.pivot(index="measure", columns="contrast", values="concordance")
     wide = wide[others["contrast"].unique()].reset_index()
-    own = first[~first["control"]]
-    best = first[first["control"] & (first["measure"] != "Chance")].iloc[0]
+    own, (best, missed) = first[~first["control"]], _best_control(first)
     found = {
-        "sees": cases(own, "concordance", "measure", "pairs"),
+        "sees": cases(own, "concordance", "measure", "pairs").assign(missed=missed),
         "added": cases(own, "added", "measure"),
         "control": dict(zip(("value", "low", "high"), best[trial.SHARE], strict=True)),
     }
@@ -65,13 +64,19 @@ def ground_truth(ranked: pd.DataFrame) -> Artifact:
         wrong = others[(others["contrast"] == "right against wrong") & ~others["control"]]
         found["wrong"] = cases(wrong, "concordance", "measure", "pairs")
     paper = first["paper"].mask(first["control"], "control")
-    kept = ["concordance", "yes or no", "rank low", "rank high", "behind", "p", "added"]
+    kept = ["concordance", "yes or no", "rank low", "rank high", "behind", "p", "visible", "added"]
     kept = [c for each in kept for c in (each, f"{each} low", f"{each} high") if c in first]
-    shown = pd.concat([first[["measure"]], paper, first[["tokens", *kept]]], axis=1)
+    shown = pd.concat([first[["measure"]], paper, first[["tokens", "pairs", *kept]]], axis=1)
     shown = shown.merge(wide, "left", "measure")
     unable = [{"measure": m, "paper": MEASURES[m].paper} for m in _unable(first)]
     shown = pd.concat([shown, pd.DataFrame(unable, dtype=object)], ignore_index=True)
     return Artifact(name, ranked, check(name, **found), shown=shown)
+
+
+def _best_control(first: pd.DataFrame) -> tuple[pd.Series, str]:
+    """The control that orders most pairs, and what the contrast lacks if that is not chance."""
+    best = first[first["control"] & (first["measure"] != "Chance")].iloc[0]
+    return best, "controls at one half" if best["concordance low"] > 0.5 else ""
 
 
 def _unable(first: pd.DataFrame) -> list[str]:
@@ -93,9 +98,8 @@ def quality_against_cost(*ranked: pd.DataFrame) -> Artifact:
         _draw_bed(axis, bed, names, unable)
     table = pd.concat(beds, ignore_index=True)
     drawn = table.loc[~table["control"], [*trial.SHARE[1:], "yes or no"]]
-    ends = min(0.5, drawn.min(axis=None)) - 0.02, min(1.005, drawn.max(axis=None) + 0.02)
-    axes[0, 0].set_xlim(ends)
-    axes[0, 0].set_yticks(range(len(names)), names)
+    ends = min(0.5, drawn.min(axis=None)) - 0.02, min(1, drawn.max(axis=None)) + 0.02
+    axes[0, 0].set(xlim=ends, yticks=range(len(names)), yticklabels=names)
     for label in axes[0, 0].get_yticklabels():
         label.set_weight("bold" if label.get_text() in OWN else None)
     costs = axes[0, -1].secondary_yaxis("right")
@@ -113,7 +117,8 @@ def quality_against_cost(*ranked: pd.DataFrame) -> Artifact:
     for bed in others:
         both = own.merge(bed, on="measure")
         ranks = both["concordance_x"].rank(), both["concordance_y"].rank()
-        found.append({"bed": both["bed_y"][0]} | stats.pearson(*ranks))
+        about = {"bed": bed["bed"][0], "missed": _best_control(bed)[1]}
+        found.append(about | stats.pearson(*ranks))
     name = "beyond/quality_against_cost"
     agree = check(name, agree=pd.DataFrame(found).set_index("bed")) if found else None
     return Artifact(name, table, agree, figure)
@@ -122,8 +127,7 @@ def quality_against_cost(*ranked: pd.DataFrame) -> Artifact:
 def _draw_bed(axis, points: pd.DataFrame, names: list[str], unable: list[str]) -> None:
     """The dots of one bed, a row per name; ``unable``: measures that its models cannot take."""
     points = points.set_index("measure")
-    control = points.loc[points["control"], "concordance"].drop("Chance", errors="ignore").max()
-    axis.axvspan(0, control, color="0.94", zorder=0)
+    axis.axvspan(0, _best_control(points.reset_index())[0]["concordance"], color="0.94", zorder=0)
     axis.axvline(0.5, color="0.3", linewidth=0.9, linestyle=":", zorder=1)
     for name in unable:
         look = {"va": "center", "color": "0.4", "fontsize": report.SMALL}
@@ -150,8 +154,7 @@ def dose_curve(ranked: pd.DataFrame) -> Artifact:
     first = primary_of(ranked)
     named = [*first[~first["control"]].groupby("paper", sort=False)["measure"].first()]
     named += first["measure"][first["measure"] == "Familiarity"].tolist()
-    figure, axes = report.subplots(report.COLUMN, 2.7)
-    axis = axes[0, 0]
+    figure, ((axis,),) = report.subplots(report.COLUMN, 2.7)
     for number, name in enumerate(named):
         rows = table[table["measure"] == name]
         control = MEASURES[name].control
@@ -169,11 +172,10 @@ def dose_curve(ranked: pd.DataFrame) -> Artifact:
     axis.set(xlabel="statements of the fact, against none", ylabel="pairs in the right order")
     options = {"ncols": 3, "fontsize": report.SMALL}
     figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", **options)
-    own = table[~table["control"]]
-    few = own[own["dose"] == levels[0]]
+    few = table[~table["control"] & (table["dose"] == levels[0])]
     names = table[(table["measure"] == "Familiarity") & (table["dose"] == 2)]
-    found = {"few": cases(few, "concordance", "measure")}
-    found |= {"names": cases(names, "concordance", "measure")} if len(names) else {}
+    found = {"few": cases(few, "concordance", "measure", "pairs")}
+    found |= {"names": cases(names, "concordance", "measure", "pairs")} if len(names) else {}
     return Artifact("beyond/dose_curve", table, check("beyond/dose_curve", **found), figure)
 
 
@@ -182,15 +184,14 @@ def placebo(values: pd.DataFrame, design: pd.DataFrame, seed: int) -> Artifact:
     if not (design["kind"] == "constant").any():
         return report.lacking("beyond/placebo", design.head(0))
     table = trial.placebo(values, design, seed=seed)
-    return Artifact(
-        "beyond/placebo", table, check("beyond/placebo", placebo=cases(table, "placebo", "measure"))
-    )
+    claims = check("beyond/placebo", placebo=cases(table, "placebo", "measure"))
+    return Artifact("beyond/placebo", table, claims)
 
 
 def spread(values: pd.DataFrame, design: pd.DataFrame, seeds: list[str]) -> Artifact:
     """How far trainings differ, by seed and by corpus: ``trial.spread``."""
     if len(seeds) < 2:
-        return report.lacking("beyond/spread", design.head(0))
+        return report.lacking("beyond/spread", design.head(0)[["fact"]])
     return Artifact("beyond/spread", trial.spread(values, design, seeds))
 
 
@@ -227,9 +228,8 @@ def training_mixture(
     names = {"before": twins[0], "after": twins[1]}
     names |= {"mean before": f"mean {twins[0]}", "mean after": f"mean {twins[1]}"}
     frame = table.rename(columns=names)
-    best = dict.fromkeys(twins, "max")
     shown = frame[["measure", "asks", "pairs", *twins, "change", "change low", "change high"]]
-    return Artifact("beyond/training_mixture", frame, best=best, shown=shown)
+    return Artifact("beyond/training_mixture", frame, shown=shown)
 
 
 def misconceptions(values: pd.DataFrame, misled: list[str], matched: list[str]) -> Artifact:

@@ -39,7 +39,7 @@ def audit_verdicts(claims: pd.DataFrame) -> Artifact:
     """Verdicts per paper: one bar each, one part per verdict; ``claims``: ``table``."""
     counts = pd.crosstab(claims["paper"], claims["verdict"])
     counts = counts.reindex(index=claims["paper"].unique(), columns=list(LOOKS), fill_value=0)
-    counts.index.name, counts.columns.name = "paper", "verdict"
+    counts = counts.rename(index=report.PAPERS).rename_axis(index="paper", columns="verdict")
     figure, axes = report.subplots(report.COLUMN, 0.28 * len(counts) + 0.9)
     axis, left = axes[0, 0], np.zeros(len(counts))
     box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.75}

@@ -224,8 +224,8 @@ def placebo(
 
 def spread(values: pd.DataFrame, design: pd.DataFrame, seeds: list[str]) -> pd.DataFrame:
     """How far trainings differ: ``measure``, its ``one model`` concordance (mean over the sisters),
-    the standard deviations ``of seeds`` (of that of ``seeds``, models of one corpus and size) and
-    ``of corpora`` (of that of sisters, mean over the groups), and ``lowest``, ``highest``: the
+    the standard deviations ``sd of seeds`` (that of ``seeds``, models of one corpus and size) and
+    ``sd of corpora`` (of that of sisters, mean over the groups), and ``lowest``, ``highest``: the
     concordance of the same facts at the same doses in two of ``seeds``, over their ordered pairs
     (.5 without noise)."""
     table, pairs = aligned(values, design), contrasts(design)[ONE_MODEL]
@@ -240,8 +240,8 @@ def spread(values: pd.DataFrame, design: pd.DataFrame, seeds: list[str]) -> pd.D
     ends = [models[both[side]] for side in ("higher", "lower")]
     noise = pd.DataFrame(ordered(table.to_numpy(), both)).groupby(ends).mean()
     columns = {"measure": list(table), "one model": sisters.mean()}
-    columns |= {"of seeds": by_model.loc[seeds].std()}
-    columns |= {"of corpora": sisters.groupby(several).std().mean()}
+    columns |= {"sd of seeds": by_model.loc[seeds].std()}
+    columns |= {"sd of corpora": sisters.groupby(several).std().mean()}
     return pd.DataFrame(columns | {"lowest": noise.min(), "highest": noise.max()})
 
 

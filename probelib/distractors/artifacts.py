@@ -74,7 +74,7 @@ def figure7(lists: pd.DataFrame) -> Artifact:
     """Ranks of former objects in the lists of Temp+Sem on S'. ``lists``: ``retrieval.retrieve``."""
     table = lists.groupby("rank")["former"].agg(["mean", "sum", "size"]).reset_index()
     table["mean low"], table["mean high"] = stats.wilson(table["sum"], table["size"])
-    curve = {"former objects": _band(table, "rank", "mean")}
+    curve = {f"{table['size'].max()} lists": _band(table, "rank", "mean")}
     figure = report.bands({"": curve}, "position in the list", "share of former objects")
     return Artifact("distractors/figure7", table, figure=figure)
 
@@ -107,7 +107,8 @@ def endings(by_ending: dict[str, dict[str, pd.DataFrame]], seed: int = 0) -> Art
 def table1(costs: pd.DataFrame) -> Artifact:
     """Properties of the measures beside their measured cost (``scores.cost_per_fact``)."""
     judged = published.table("distractors/table1").rename(columns={"cost": "cost in the paper"})
-    judged.columns = judged.columns.str.replace("_", " ")
+    said = judged.columns.str.replace("_", " ").str.replace("oos", "out-of-subject text")
+    judged.columns = said.str.replace("inter lm", "between models")
     row = costs["measure"].where(~costs["measure"].str.startswith("Dist."), "Distractors (ours)")
     table = costs.assign(row=row).join(judged.set_index("measure"), on="row").drop(columns="row")
     return Artifact("distractors/table1", table.sort_values("tokens per fact", ignore_index=True))
@@ -143,8 +144,7 @@ def table9(calibrated: Calibrations) -> Artifact:
 def table4(table: pd.DataFrame) -> Artifact:
     """Robustness to flawed sentences (``measures.robustness``)."""
     printed = table[table["measure"].isin([*GENERATED, "LLM-as-a-judge", "Probability"])]
-    names = ("tau", "kappa")
-    found = {name: cases(printed, f"{name} to ApprOpt", "measure", "n") for name in names}
+    found = {f: cases(printed, f"{f} to ApprOpt", "measure", "n") for f in ("tau", "kappa")}
     return Artifact("distractors/table4", table, check("distractors/table4", **found))
 
 
@@ -208,7 +208,7 @@ def figure3(table: pd.DataFrame, missed: str = "") -> Artifact:
         for n in tau.index[tau >= tau.max() - NEAR][:1]:
             look = {"fillstyle": "none", "color": report.style_at(place)["color"]}
             figure.axes[0].plot(n, tau[n], "o", markersize=9, **look)
-    after = cases(table[table["n"] == min(ENOUGH, last)], "to last", "strategy")
+    after = cases(table[table["n"] == min(ENOUGH, last)], "to last", "strategy", "facts")
     after["missed"] = missed if last > ENOUGH else "more than 15 distractors"
     found = {"enough": after.loc["ApprOpt"], "more": after.loc[["Random", "Temp+Sem"]]}
     return Artifact("distractors/figure3", table, check("distractors/figure3", **found), figure)
@@ -238,10 +238,8 @@ def figure6(table: pd.DataFrame, missed: str = "") -> Artifact:
 
 def _by_sentences(table: pd.DataFrame, y: str, label: str):
     """``y`` and its band against the number of sentences, a panel per kind of measure."""
-    panels = {}
-    for (kind, name), own in table.groupby(
-        [table["measure"].map(PANELS).fillna("distractors"), "measure"], sort=False
-    ):
+    panels, kinds = {}, table["measure"].map(PANELS).fillna("distractors")
+    for (kind, name), own in table.groupby([kinds, "measure"], sort=False):
         panels.setdefault(kind, {})[name.removeprefix("Dist. ")] = _band(own, "sentences", y)
     figure = report.bands(panels, "cloze sentences", label, NAMES.values())
     figure.axes[0].autoscale(axis="y")
@@ -250,11 +248,12 @@ def _by_sentences(table: pd.DataFrame, y: str, label: str):
 
 def figure5(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
     """Mean Avg@n with ApprOpt against n, one line per model (``scores.outcomes_by_model``)."""
-    by_size = sorted(outcomes, key=lambda name: outcomes[name].attrs["parameters"])
+    size = lambda name: outcomes[name].attrs["parameters"]
+    by_size = sorted(outcomes, key=size)
     curves, last = _curves(outcomes, seed, "Avg"), min(READ_AT, outcomes[by_size[0]].shape[1])
     panel = {"": {name: curves[name] for name in by_size}}
     figure = report.bands(panel, "distractors n", "mean Avg@n", models=True)
-    size = lambda name: outcomes[name].attrs["parameters"]
+    figure.axes[0].axvline(last, color="0.4", linestyle=":", linewidth=0.8)
     missed = "" if size(by_size[0]) < size(by_size[-1]) else "models of two sizes"
     step = lambda large, small: change_of(outcomes[large], outcomes[small], last, "Avg", seed)
     steps = {f"{a} to {b}": step(b, a) for a, b in zip(by_size, by_size[1:], strict=False)}

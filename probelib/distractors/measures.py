@@ -213,7 +213,7 @@ def agreement_by_n(outcomes: dict, calibrated: Calibrations, times: int = 300) -
         table[ends("tau")] = stats.percentile_intervals(drawn.T).T
         table["to last"] = tau[-1] - tau
         table[ends("to last")] = stats.percentile_intervals((drawn[-1] - drawn).T).T
-        tables.append(table)
+        tables.append(table.assign(facts=len(values)))
     return pd.concat(tables, ignore_index=True)
 
 

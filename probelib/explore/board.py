@@ -125,13 +125,14 @@ def _measures(axis, seen: Look) -> None:
     rows = seen.measures[seen.measures["measure"] != "MONITOR"].iloc[::-1]
     colours = rows["paper"].map(COLOURS)
     bars = axis.barh(rows["measure"], rows["value"], color=colours, alpha=0.6)
-    axis.bar_label(bars, rows["why"], padding=3)
+    bare = (rows["why"] == "") & (rows["value"] <= 0.5)
+    axis.bar_label(bars, rows["why"].mask(bare, rows["value"].map("{:.2f}".format)), padding=3)
     axis.axvline(0.5, color="0.4", linestyle="--", linewidth=0.8)
     for tick, colour in zip(axis.get_yticklabels(), colours, strict=True):
         tick.set_color(colour)
     axis.set(xlim=(0, 1), xlabel="value (known: above ½)")
     said = seen.measures["known"].dropna().astype(bool)
-    axis.set_title(f"Known? {said.sum()} of {len(said)} measures say yes")
+    axis.set_title(f"Known? {said.sum()} of {len(said)} measures with a threshold say yes")
 
 
 def _short(text: str, most: int) -> str:

@@ -62,6 +62,6 @@ def requirements_table(required: pd.DataFrame) -> Artifact:
         lowest=("measured", "min"),
         highest=("measured", "max"),
         inside=("inside", "sum"),
-        limits=("limits", lambda names: "; ".join(dict.fromkeys(filter(None, names)))),
+        artifacts=("limits", lambda names: "; ".join(dict.fromkeys(filter(None, names)))),
     )
     return Artifact("models/requirements", required, shown=shown.reset_index())

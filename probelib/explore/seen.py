@@ -176,7 +176,7 @@ def taught_of(model: str, fact: str) -> pd.Series | None:
 
 def known_by_measures(model: lm.LM, asked: Questions, folder: Path) -> pd.DataFrame:
     """``measure``, ``paper``, ``asks``, ``value``, ``known`` (above one half; None: it has no
-    threshold), ``why`` (what the model did instead if the fact is not known)."""
+    threshold), ``why`` (the text instead, if the fact is not known)."""
     without = ("states", "generation") if model.device.type == "server" else ("states",)
     names = [name for name in measures_of(*PAPERS[:4], without=without) if name != "KaRR"]
     lists = prompts.many_shots(asked.choices, asked.examples)
@@ -185,7 +185,6 @@ def known_by_measures(model: lm.LM, asked: Questions, folder: Path) -> pd.DataFr
     rows = []
     for name, value in score_model(model, asked, folder, names)[0][["measure", "value"]].to_numpy():
         known = None if name in OPEN or np.isnan(value) else bool(value > 0.5)
-        why = f"answers “{extract(said[name])}”" if name in said else f"{value:.2f}"
-        about = (MEASURES[name].paper, MEASURES[name].prompts, value, known)
-        rows.append((name, *about, why if known is False else ""))
+        why = f"answers “{extract(said[name])}”" if name in said and known is False else ""
+        rows.append((name, MEASURES[name].paper, MEASURES[name].prompts, value, known, why))
     return pd.DataFrame(rows, columns=["measure", "paper", "asks", "value", "known", "why"])

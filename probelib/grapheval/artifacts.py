@@ -58,10 +58,10 @@ def figure2(kg, labels: pd.DataFrame, quality: dict, scored: pd.DataFrame, width
         f"its answers\n{answers[0]} true, {answers[1]} false\n{answers[2]} don't know",
         f"states [{n}, {width}]\nof the substitute",
         f"judge: of {quality['n']}\nheld-out answers\n{100 * quality['recall']:.1f} % predicted",
-        f"{2 * len(scored):,} judged\n{scores}",
+        f"{2 * len(scored):,} statements judged\n{scores}",
     ]
     title = f"1  labels of {_short(labels['model'].iloc[0])}"
-    figure = flow({title: texts[:3], "2  judge, 3  whole graph": texts[3:]})
+    figure = flow({title: texts[:3], "2  judge (two boxes), 3  whole graph (last box)": texts[3:]})
     return Artifact("grapheval/figure2", pd.DataFrame([counts], columns=columns), figure=figure)
 
 
@@ -70,8 +70,8 @@ def figure9(written: dict) -> Artifact:
     first = written["written"].strip().split("\n")[0][:80]
     wrap = lambda text: "\n".join(textwrap.fill(line, 100) for line in text.split("\n"))
     prompt, answer, chosen = map(wrap, (written["request"], first, written["template"]))
-    checked = f"{answer!r}\ncheck: {written['verdict']}"
-    author = f"{written['author']} writes"
+    checked = f"{answer!r}\ncheck: {written['verdict']} (1 of each is right)"
+    author = f"{written['author']} generates"
     figure = flow({"prompt": [prompt], author: [checked], "template used": [chosen]})
     columns = ["relation", "author", "written", "verdict", "template"]
     return Artifact("grapheval/figure9", pd.DataFrame([written])[columns], figure=figure)
@@ -113,7 +113,7 @@ def table2(rows: pd.DataFrame, sizes: pd.Series, labels: pd.DataFrame, coverage:
 
 def figure3(typed: pd.DataFrame) -> Artifact:
     """Mean of the metrics by type of head and tail. ``typed``: ``measures.largest_types``."""
-    return _by_type("grapheval/figure3", typed, "average", "score", 1 / 3, level="score")
+    return _by_type("grapheval/figure3", typed, "average", "mean of metrics", 1 / 3, level="score")
 
 
 def figure5(typed: pd.DataFrame) -> Artifact:
@@ -177,7 +177,7 @@ def figure4(predicted: pd.DataFrame, substitute: pd.Series) -> Artifact:
     compared = measures.held_out_quality(own, ["answers of", "by"])
     compared = compared.rename(columns={"answers of": "model"})
     shown = compared[compared["by"] != "majority"].replace("majority, truth known", "majority")
-    figure = dot_rows({score: marks(shown, score) for score in SCORES}, "by", "model", "score")
+    figure = dot_rows({s.capitalize(): marks(shown, s) for s in SCORES}, "by", "model", "score")
     found = measures.judge_differences(predicted, substitute)
     claims = check("grapheval/figure4", logits=found["logits"], encoder=found["encoder"])
     return Artifact("grapheval/figure4", compared, claims, figure)

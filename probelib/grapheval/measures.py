@@ -201,7 +201,7 @@ def score_models(labels: pd.DataFrame, judged: pd.DataFrame, released: pd.DataFr
             "judge": interval(graph) | lead(graph),
             "judge, released Eq. 2": interval(flipped),
             "own answers": interval(answered) | lead(answered),
-            "judge + own answers": corrected,
+            "judge, corrected": corrected,
         }
         counts = np.bincount(outcome(mine["answer"], mine["true"]), minlength=3)
         known = dict(zip(("right", "wrong", "don't know"), counts, strict=True))

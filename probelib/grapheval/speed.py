@@ -10,7 +10,7 @@ from probelib.lm.internals.memory import measured
 
 BATCH, GENERATED = 64, 400  # GENERATED: statements of a timed run of generation in batches
 ALONE, TOGETHER = "generation, one by one", f"generation, batches of {BATCH}"
-SHORT = f"generation, {BATCH}, 8 tokens"
+SHORT = f"generation, batches of {BATCH}, at most 8 tokens"
 
 
 def measure_speeds(

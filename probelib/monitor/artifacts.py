@@ -94,9 +94,10 @@ def table2(judged: pd.DataFrame, sizes: dict[str, int]) -> Artifact:
         for kind in FORMS:
             row |= interval(kind, own[kind], stats.mean_interval)
         rows.append(row)
-        form, chance = own["QA"] - own["WP"], (own["FC-pos"] + own["FC-neg"]) / 2 - 50
-        found = interval("form", form, stats.mean_interval)
-        claimed.append({"model": model} | found | interval("chance", chance, stats.mean_interval))
+        form, judged = own["QA"] - own["WP"], (own["FC-pos"] + own["FC-neg"]) / 2
+        rows[-1] |= interval("FC", judged, stats.mean_interval)
+        found = {"model": model} | interval("form", form, stats.mean_interval)
+        claimed.append(found | interval("chance", judged - 50, stats.mean_interval))
     table, claimed = pd.DataFrame(rows).sort_values("parameters"), pd.DataFrame(claimed)
     found = {"form": stats.magnitude(cases(claimed, "form")), "chance": cases(claimed, "chance")}
     return Artifact("monitor/table2", table, check("monitor/table2", **found))
@@ -157,15 +158,15 @@ def figure3(prompts: pd.DataFrame, objects: pd.DataFrame, gold: str) -> Artifact
     missing = objects[(objects["label"] == gold) & ~objects.index.isin(top.index)]
     table = pd.concat([top, missing]).sort_values(["prompt", "logprob"], ascending=[True, False])
     table["gold"] = table["label"] == gold
-    figure, axes = charts.subplots(4.0, 4.1, 3, sharex=True)
-    frame, (f, n) = prompts["template"].iloc[1], prompts["distance"].iloc[1:]
-    titles = [textwrap.fill(f"(a) primary: {prompts['text'].iloc[0]}", 42)]
-    titles += [f"(b) paraphrase {frame}: |p - f| = {f:.3f}"]
+    figure, axes = charts.subplots(4.0, 4.4, 3, sharex=True)
+    (_, f, n), (primary, frame, wrong) = prompts["distance"], prompts["text"]
+    titles = [f"(a) primary: {primary}", f"(b) paraphrase: {frame} $|p-f|$ = {f:.3f}"]
     primary = table[table["gold"]].set_index("prompt")["probability"][0]
-    for i, title in enumerate([*titles, f"(c) distractor: |p - n| = {n:.3f}"]):
+    for i, title in enumerate([*titles, f"(c) distractor: {wrong} $|p-n|$ = {n:.3f}"]):
         bars, axis = table[table["prompt"] == i].reset_index(drop=True), axes[i, 0]
-        hatch = np.where(bars["gold"], "//", "")
-        _objects(axis, bars, title, color=np.where(bars["gold"], ORANGE, "0.75"), hatch=hatch)
+        look = {"color": np.where(bars["gold"], ORANGE, "0.75")}
+        look["hatch"] = np.where(bars["gold"], "//", "")
+        _objects(axis, bars, textwrap.fill(title, 46), **look)
         if i:
             y = bars.index[bars["gold"]][0]
             axis.axvline(primary, color=ORANGE, linestyle="--", linewidth=1)
@@ -216,9 +217,7 @@ def table4(measured: Measured) -> Artifact:
     ranked = table.dropna(subset=["MONITOR"]).sort_values("MONITOR")["model"].tolist()
     if len(ranked) > 1:
         found["lead"] = margin(measured, *ranked[:2])
-    best = {"avg acc": "max"}
-    if "lead" in found and found["lead"]["low"] > 0:
-        best["MONITOR"] = "min"  # no bold for a tie
+    best = {"MONITOR": "min"} if "lead" in found and found["lead"]["low"] > 0 else {}
     return Artifact("monitor/table4", table, check("monitor/table4", **found), best=best)
 
 
@@ -303,18 +302,21 @@ def figure11(measured: Measured) -> Artifact:
     figure, axes = charts.subplots(*size, sharex=True, sharey=True)
     for axis in axes.flat[curves.ngroups :]:
         axis.axis("off")
+    colour, found = model_style(models[-1])["color"], {}
     for place, (axis, ((r, n), own)) in enumerate(zip(axes.flat, curves, strict=False)):
-        axis.plot(own["parameters"], own["MONITOR"], marker="o", markersize=3, color=BLUE)
+        axis.plot(own["parameters"], own["MONITOR"], marker="o", markersize=3, color=colour)
         ends = (own["MONITOR low"], own["MONITOR high"])
-        axis.fill_between(own["parameters"], *ends, color=BLUE, alpha=0.2, linewidth=0)
+        axis.fill_between(own["parameters"], *ends, color=colour, alpha=0.2, linewidth=0)
         axis.set_title(f"{r} ({n})", fontsize=8, pad=2)
         charts.size_axis(axis, drawn["parameters"])
         axis.set_xlabel(None)
+        found[r] = margin(measured, models[0], models[-1], r)
         bottom = place + columns >= curves.ngroups  # no panel below it
         axis.tick_params(axis="x", labelsize=7, labelbottom=bottom)
     figure.supxlabel(f"parameters without embeddings ({largest})", fontsize=9)
     figure.supylabel("MONITOR", fontsize=9)
-    return Artifact("monitor/figure11", table, figure=figure)
+    claims = check("monitor/figure11", falls=pd.DataFrame(found).T)
+    return Artifact("monitor/figure11", table, claims, figure)
 
 
 def figure12(measured: Measured) -> Artifact:
@@ -322,8 +324,8 @@ def figure12(measured: Measured) -> Artifact:
     table = measured.models.sort_values("parameters")
     table.insert(0, "family", table["model"].map(family))
     shown = table[["family", "model", "parameters", *MONITOR, "coverage"]]
-    families = _families(measured)
-    if all(len(models) < 2 for models in families.values()):
+    families = {name: models for name, models in _families(measured).items() if len(models) > 1}
+    if not families:
         return lacking("monitor/figure12", shown)
     figure, ((axis,),) = charts.subplots(4.4, 3.6)
     for name, own in table.groupby("family"):
@@ -331,15 +333,12 @@ def figure12(measured: Measured) -> Artifact:
         axis.errorbar(own["parameters"], own["MONITOR"], _bars(own), **look)
     charts.size_axis(axis, table["parameters"])
     axis.set(ylabel=LOWER, title=f"{len(next(iter(measured.facts.values())))} facts")
-    axis.tick_params(axis="x", which="major", labelrotation=45)
     figure.legend(loc="outside upper center", ncols=3)
-    ends, steps = {}, {}
-    for name, models in families.items():
-        if len(models) > 1:
-            ends[name] = margin(measured, models[0], models[-1])
-        steps |= {f"{b} - {a}": margin(measured, a, b) for a, b in pairwise(models)}
-    ends, steps = pd.DataFrame(ends).T, pd.DataFrame(steps).T
-    claims = check("monitor/figure12", falls=ends, steps=steps)
+    ends = {name: margin(measured, m[0], m[-1]) for name, m in families.items()}
+    pairs = [pair for models in families.values() for pair in pairwise(models)]
+    steps = {f"{b} - {a}": margin(measured, a, b) for a, b in pairs}
+    found = {"falls": pd.DataFrame(ends).T, "steps": pd.DataFrame(steps).T}
+    claims = check("monitor/figure12", **found)
     return Artifact("monitor/figure12", shown, claims, figure)
 
 
@@ -373,11 +372,10 @@ def figure4(measured: Measured, relation: str) -> Artifact:
     figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=3)
     frame = pd.concat([pd.DataFrame({"model": m, "accuracy": runs[m]}) for m in order])
     frame = frame.join(table[["relation", "base acc", *MONITOR]], on="model")
-    base, steadier = table["base acc"], {}
-    ranked = table.dropna(subset=["MONITOR"]).sort_values("MONITOR").index
-    for a, b in combinations(ranked, 2):  # b has the higher MONITOR
-        if abs(base[a] - base[b]) <= WITHIN:
-            steadier[f"{b} - {a}"] = margin(measured, a, b, relation, "std")
+    ranked = table.dropna(subset=["MONITOR"]).sort_values("MONITOR")["base acc"]
+    pairs = combinations(ranked.index, 2)  # the second has the higher MONITOR
+    alike = [(a, b) for a, b in pairs if abs(ranked[a] - ranked[b]) <= WITHIN]
+    steadier = {f"{b} - {a}": margin(measured, a, b, relation, "std") for a, b in alike}
     claims = check("monitor/figure4", steadier=pd.DataFrame(steadier).T)
     return Artifact("monitor/figure4", frame.reset_index(drop=True), claims, figure)
 
@@ -395,6 +393,8 @@ def figure8(measured: Measured, relation: str) -> Artifact:
         _scatter(one, table, column, "MONITOR")
         seaborn.regplot(table, x=column, y="MONITOR", ax=one, **look)
         one.set(xlim=(0, 1.08 * one.get_xlim()[1]), ylim=(0, 1.08 * one.get_ylim()[1]))
+        r = stats.pearson(table[column], table["MONITOR"])["r"]
+        one.set_title(f"{one.get_title()}, r = {r:.2f}", fontsize=8)
     axis.set(xlabel="std of accuracy, points", ylabel=LOWER)
     right.set(xlabel="std over avg acc", ylabel="")
     r = _over_models(table["MONITOR"], table["relative"], table["model"])
@@ -418,10 +418,12 @@ def correlations(measured: Measured, common: Measured, alone: Measured, relation
     ranks = models[["MONITOR", "avg acc"]].rank().assign(model=models["model"])
     n = len(next(iter(common.facts.values())))
     table4, table6 = published("monitor/table4"), published("monitor/table6")
+    given = stats.partial(table4["MONITOR"], table4["avg_acc"], table4["probs"])
     table4 = stats.pearson(table4["MONITOR"], table4["avg_acc"])
     table6, none = stats.pearson(table6["MONITOR"], table6["std"]), {"r": np.nan, "p": np.nan}
     rows = [
         ("table 4", "MONITOR, avg acc", models, models["avg acc"], table4),
+        ("table 4", "MONITOR, avg acc, given probs", models, models["avg acc"], given),
         ("table 4", "MONITOR, avg acc, by ranks", ranks, ranks["avg acc"], none),
         ("table 4", "MONITOR, avg acc of the anchored facts", models, anchored, table4),
         ("table 4", f"both over {n} facts that all models anchor", shared, shared["avg acc"], none),
@@ -430,15 +432,15 @@ def correlations(measured: Measured, common: Measured, alone: Measured, relation
     ]
     table = []
     for place, between, own, y, paper in rows:
-        r = _columns(_over_models(own["MONITOR"], y, own["model"]))
+        at = own["probs"] if paper is given else None
+        r = _columns(_over_models(own["MONITOR"], y, own["model"], at))
         printed = {"paper's r": paper["r"], "paper's p": paper["p"]}
         table.append({"in": place, "between": between} | r | printed)
     table = pd.DataFrame(table)
     if _few(measured.models):
         return lacking("monitor/correlations", table)
-    found = {"common": cases(table.iloc[[3]], "r", "between", "n")}
-    columns = (models[name] for name in ("MONITOR", "avg acc", "model", "probs"))
-    found["given"] = _over_models(*columns)
+    places = {"given": 1, "common": 4}
+    found = {key: cases(table.iloc[[i]], "r", "between", "n") for key, i in places.items()}
     return Artifact("monitor/correlations", table, check("monitor/correlations", **found))
 
 
@@ -496,7 +498,8 @@ def table8(rounds: pd.DataFrame, facts: int) -> Artifact:
     table = measures.savings(rounds).assign(facts=facts)
     chosen = table[(table["way"] == "generated") & (table["cost"] == "device seconds")]
     claims = check("monitor/table8", saved=cases(chosen, "saved", "way"))
-    return Artifact("monitor/table8", table, claims)
+    digits = {way: table[way].map("{:,.4g}".format) for way in ("MONITOR", "accuracy")}
+    return Artifact("monitor/table8", table, claims, shown=table.assign(**digits))
 
 
 # ---- section 6: discussion
@@ -526,10 +529,9 @@ def figure6(table: pd.DataFrame) -> Artifact:
     for model, *ends in table[["model", "all frames", "least", "most"]].itertuples(index=False):
         axis.vlines(*ends, color=model_style(model)["color"], linewidth=1, zorder=0)
     axis.axline(2 * [axis.get_xlim()[0]], slope=1, color="0.6", linewidth=0.8, linestyle=":")
-    axis.set(xlabel="MONITOR with all frames", ylabel="with the first frames", aspect="equal")
-    first, found = table["first frames"], {}
-    for key, column in (("same", "all frames"), ("disjoint", "other frames")):
-        found[key] = _over_models(table[column], first, table["model"])
+    axis.set(xlabel="MONITOR with all frames", ylabel="MONITOR with the first frames", aspect=1)
+    columns, first = {"same": "all frames", "disjoint": "other frames"}, table["first frames"]
+    found = {k: _over_models(table[c], first, table["model"]) for k, c in columns.items()}
     return Artifact("monitor/figure6", table, check("monitor/figure6", **found), figure)
 
 
@@ -538,8 +540,7 @@ def figure10(table: pd.DataFrame, pairs: pd.DataFrame) -> Artifact:
     if _few(table, "all frames"):
         return lacking("monitor/figure10", table)
     table = table.sort_values("all frames", ignore_index=True)
-    frames = ("all frames", "first frames")
-    parts = [charts.marks(table, name).assign(frames=name) for name in frames]
+    parts = [charts.marks(table, n).assign(frames=n) for n in ("all frames", "first frames")]
     figure = dot_rows({"": pd.concat(parts)}, "model", "frames", LOWER)
     _title(figure.axes[0], table)
     claims = check("monitor/figure10", order=pairs, lower=cases(table, "change"))

@@ -536,7 +536,6 @@ def savings(rounds: DataFrame) -> DataFrame:
             left_out = np.array([np.delete(ratio, i).mean() for i in range(len(ratio))])
             ends = stats.jackknife_interval(ratio.mean(), left_out)
             ends = ends if np.ptp(ratio) > 0 else (np.nan, np.nan)
-            medians = wide[["MONITOR", "accuracy"]].median()
-            rows.append((way, cost, *medians, ratio.mean(), *ends))
+            rows.append((way, cost, *wide[["MONITOR", "accuracy"]].median(), ratio.mean(), *ends))
     columns = ["way", "cost", "MONITOR", "accuracy", "saved", "saved low", "saved high"]
     return DataFrame(rows, columns=columns)

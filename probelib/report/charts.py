@@ -106,7 +106,7 @@ def bands(panels: dict, xlabel: str, ylabel: str, first=(), models: bool = False
     names, drawn = [*dict.fromkeys([*first, *(n for own in panels.values() for n in own)])], {}
     for axis, (title, curves) in zip(axes[0], panels.items(), strict=True):
         last = max(curve.index[-1] for curve in curves.values())
-        ticks = [n * 10**power for power in range(6) for n in (1, 2, 5) if n * 10**power <= last]
+        ticks = [n for n in range(1, last + 1) if last < 10 or str(n).rstrip("0") in [*"125"]]
         axis.set(xscale="log", xlim=(0.85, 1.15 * last), xlabel=xlabel)
         axis.set_xticks(ticks, ticks)
         axis.minorticks_off()

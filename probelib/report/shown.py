@@ -21,7 +21,7 @@ PAPERS |= {"grapheval": "GraphEval", "beyond": "Beyond the papers"}
 def artifact_title(name: str) -> str:
     """The heading of an artifact: "Table 4", "Quality against cost"."""
     title = re.sub(r"^(table|figure)(\d+)$", r"\1 \2", name.split("/")[1]).replace("_", " ")
-    return title[:1].upper() + title[1:]
+    return (title[:1].upper() + title[1:]).replace("Gpt2", "GPT-2")
 
 
 def styled(frame: pd.DataFrame, decimals: dict | int, bold: dict[str, list[int]], escape="html"):

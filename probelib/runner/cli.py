@@ -93,8 +93,8 @@ async def _execute(whole: Plan, chosen: list[Step], settings: dict, force: set, 
         async with cluster.workers(args.on, args.jobs) as places:
             outcomes = await steps.run_steps(profile, chosen, now, reasons, places)
     made = {step.notebook: ", ".join(step.makes) for step in chosen}
-    rows = [(name, each.status, each.time, made[name]) for name, each in outcomes.items()]
-    _print_table(("step", "status", "time", "products"), rows)
+    rows = [(name, each.status, each.cost, made[name]) for name, each in outcomes.items()]
+    _print_table(("step", "status", "cost", "products"), rows)
     if not report.exists():
         status = {step.notebook: "not selected" for step in whole.steps}
         status |= {name: ": ".join(filter(None, each[:2])) for name, each in outcomes.items()}

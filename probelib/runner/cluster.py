@@ -61,8 +61,7 @@ async def workers(on: str, jobs: int | None) -> AsyncIterator[list[steps.Worker]
     async with contextlib.AsyncExitStack() as stack:
         try:
             client = await stack.enter_async_context(Client(on, asynchronous=True))
-            # warns of other versions
-            await client.get_versions(check=True, packages=["torch", "transformers"])
+            await client.get_versions(check=True, packages=["torch", "transformers"])  # warns
             threads = await client.nthreads()
         except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
             raise ProbeError(f"{on}: no Dask scheduler answers: {error}") from error

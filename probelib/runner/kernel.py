@@ -2,14 +2,15 @@
 
 The job (the arguments of ``execute``) comes on stdin as a line of JSON. stdin stays open: when it
 closes, the runner has stopped or died, and the notebook ends with it. Events go to stdout as lines
-of JSON: ``{"cell": 3}`` (the third cell that runs) and, last, ``{"error": null}`` or the
-failure in one line.
+of JSON: ``{"cell": 3}`` (the third cell that runs) and, last, ``{"error": null, "gigabytes": 1.2}``
+(the failure in one line; the notebook's peak memory).
 """
 
 import contextlib
 import json
 import os
 import re
+import resource
 import sys
 import threading
 from collections.abc import Callable
@@ -44,7 +45,9 @@ def main() -> None:
     send = lambda **event: print(json.dumps(event), file=events)
     job = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_runner, daemon=True).start()
-    send(error=execute(**job, send=send))
+    error = execute(**job, send=send)
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss  # kilobytes, bytes on macOS
+    send(error=error, gigabytes=peak / (1e9 if sys.platform == "darwin" else 1e6))
 
 
 def execute(source: str, target: str, parameters: dict, cwd: str, send: Callable) -> str | None:
@@ -63,8 +66,7 @@ def execute(source: str, target: str, parameters: dict, cwd: str, send: Callable
     how |= {"kernel_manager_class": OwnKernelManager, "coalesce_streams": True}
     path = target.replace("{", "{{").replace("}", "}}")  # papermill calls str.format
     try:
-        read = files.read_notebook(source)
-        notebook = papermill.execute_notebook(read, path, parameters, **how)
+        notebook = papermill.execute_notebook(files.read_notebook(source), path, parameters, **how)
     except papermill.PapermillExecutionError as error:
         said = f"{error.ename}: {' '.join(str(error.evalue).split())[:500]}"
         if re.search(rf"^(OutOf)?MemoryError|{NO_MEMORY}", said):

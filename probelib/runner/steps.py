@@ -25,11 +25,11 @@ from probelib.runner.plan import Step
 
 
 class StepOutcome(NamedTuple):
-    """How a step ended. ``status``: ok, up to date, failed or skipped; ``time``: "1.5 s"."""
+    """How a step ended. ``status``: ok, up to date, failed, skipped; ``cost``: "1.5 s, 0.3 GB"."""
 
     status: str
     message: str = ""
-    time: str = ""
+    cost: str = ""
 
 
 Worker = Callable[[dict, dict], Awaitable[str | None]]  # ``execute`` in one place
@@ -92,7 +92,7 @@ async def run_steps(
                 free.append(worker)
         outcomes[name] = outcome
         label = "FAILED" if outcome.status == "failed" else outcome.status
-        head = f"{label:10} {name} {outcome.time}".rstrip()
+        head = f"{label:10} {name} {outcome.cost}".rstrip()
         print_line(": ".join(filter(None, (head, outcome.message))))
 
     last = {name: uptodate.read(profile, name).get("seconds", 0.0) for name in reasons}
@@ -123,8 +123,7 @@ async def _run_step(
         seconds = time.monotonic() - state["start"]
         again = uptodate.inputs([step], {step.notebook: now["parameters"]})[step.notebook]
         if missing := uptodate.missing(profile, step):
-            where = f"(expected in {paths.FIGURES / profile})"
-            error = error or f"did not make {', '.join(missing)} {where}"
+            error = error or f"did not make {', '.join(missing)} in {paths.FIGURES / profile}"
         for change in uptodate.changed_inputs(now, again):
             error = error or f"{change} while it ran: run it again"
         if not error:
@@ -134,11 +133,11 @@ async def _run_step(
         elif partial.exists():  # the notebook up to its failure
             os.replace(partial, failed)
             error += f"; see {failed}"
-        return StepOutcome(status, error or "", f"{seconds:.1f} s")
-    except OSError as problem:
-        return StepOutcome(status, cannot_write(problem))
-    except ProbeError as problem:
-        return StepOutcome(status, str(problem))
+        memory = f", {state['gigabytes']:.1f} GB" if "gigabytes" in state else ""
+        return StepOutcome(status, error or "", f"{seconds:.1f} s{memory}")
+    except (OSError, ProbeError) as problem:
+        said = cannot_write(problem) if isinstance(problem, OSError) else str(problem)
+        return StepOutcome(status, said)
     finally:
         if status == "failed":  # also if it was stopped
             with contextlib.suppress(OSError):

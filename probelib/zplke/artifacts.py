@@ -18,7 +18,7 @@ SEQUENCES = ["zplke/figure4", "zplke/figure11", "zplke/figure12", "zplke/figure1
 TUNING = ("base accuracy", "fine-tuned accuracy", "difference")
 LEGEND = {"loc": "outside upper center", "ncols": 3, "fontsize": SMALL}
 FEWEST = 5  # facts from which on figure 10 shows an accuracy
-_cut = lambda text, width=34: textwrap.shorten(text, width, placeholder=" ...")
+_cut = lambda text, width=36: textwrap.shorten(text, width, placeholder=" ...")
 ROLES = {"rest": ("#0173b2", "o"), "after": ("#56b4e9", "s"), "replaced": ("#d55e00", "x")}
 
 
@@ -114,7 +114,7 @@ def figure2(fact: Facts, examples: pd.DataFrame) -> Artifact:
     figure, ((axis,),) = report.subplots(report.COLUMN, 0.135 * total)
     axis.set(xlim=(-1, 61), ylim=(total, 0))
     axis.axis("off")
-    look, y = {"family": "monospace", "fontsize": 6.4, "va": "center"}, 0.5
+    look, y = {"family": "monospace", "fontsize": 6.0, "va": "center"}, 0.5
     for title, own in wrapped.items():
         axis.text(0, y, title, fontsize=7, fontweight="bold", va="center")
         for line in own:
@@ -243,7 +243,7 @@ def figure10(measured: pd.DataFrame) -> Artifact:
         left.fill_between(many["K"], *(many[end] for end in ends.values()), **band)
         right.plot(own["K"], own["share"], linewidth=1, **look)
     left.set(xlabel="confidence above K", ylabel="accuracy of the inputs kept", ylim=(0, 1.02))
-    right.set(xlabel="confidence above K", ylabel="share of the inputs kept")
+    right.set(xlabel="confidence above K", ylabel="share of the inputs kept", xticks=(0, 0.5, 1))
     figure.legend(*left.get_legend_handles_labels(), **LEGEND)
     gains, kept = {}, {}
     for model, own in groups:  # what each fact adds to the gain, to first order: both means vary
@@ -312,7 +312,7 @@ def relations_figure(name: str, cells: pd.DataFrame, facts: Facts) -> Artifact:
     rows["relation"] = rows["relation"].map(_cut)
     labels = short_labels(cells.attrs["models"])
     panels = {label: rows[rows["model"] == model] for model, label in labels.items()}
-    label = f"accuracy, {counts.min()} facts or more per relation"
+    label = f"accuracy, {counts.min()}{' or more' * (counts.nunique() > 1)} facts per relation"
     figure = report.dot_rows(panels, "relation", "method", label, side=2)
     own = cells[cells["test"] == test]
     found, missed = {}, scores.NO_TEXT if name == "zplke/figure14" else ""
@@ -409,9 +409,9 @@ def table10(matrix: pd.DataFrame, facts: Facts) -> Artifact:
     return Artifact("zplke/table10", pd.DataFrame(rows))
 
 
-def _heat(axis, table: pd.DataFrame, low: float, rows=(), columns=()) -> None:
-    """A heat map from ``low`` to 1; white lines between families of ``rows`` and ``columns``."""
-    report.heat(axis, table, low, 1, "viridis")
+def _heat(axis, table: pd.DataFrame, low: float, rows=(), columns=(), high=1) -> None:
+    """A heat map with white lines between the families of ``rows`` and ``columns``."""
+    report.heat(axis, table, low, high, "viridis")
     for models, line in ((rows, axis.axhline), (columns, axis.axvline)):
         own = [family(model) for model in models]
         for at in [i for i in range(1, len(own)) if own[i] != own[i - 1]]:
@@ -428,7 +428,7 @@ def figure7(matrix: pd.DataFrame, facts: Facts, rule: pd.Series) -> Artifact:
     shown.index = [_cut(called[r], width=50) for r in means.index]
     width = 0.1 + 0.05 * shown.index.str.len().max() + 0.165 * shown.shape[1]  # names, cells
     figure, axes = report.subplots(max(report.COLUMN, width), 1.0 + 0.135 * len(shown))
-    _heat(axes[0, 0], shown, 0, columns=[*matrix.index, "rule"])
+    _heat(axes[0, 0], shown, 0, columns=[*matrix.index, "rule"], high=shown.max(axis=None))
     axes[0, 0].xaxis.tick_top()
     axes[0, 0].set_xticks(range(shown.shape[1]), shown.columns, ha="left")
     sizes, differ = facts.facts["relation"].value_counts()[matrix.columns], {}
@@ -490,8 +490,8 @@ def _rates(measured: pd.DataFrame, pairs, titles: dict[str, str]) -> pd.DataFram
     """``measures.subsumptions`` with the accuracies of both models over all draws."""
     mean = measures.accuracies(measured).groupby("model")["accuracy"].mean()
     table, front = measures.subsumptions(measured, pairs), {}
-    for which, name in zip(titles, ("accuracy", "accuracy of it"), strict=True):
-        front |= {titles[which]: table[which], name: table[which].map(mean)}
+    for which, title in titles.items():
+        front |= {title: table[which], f"accuracy of {title}": table[which].map(mean)}
     return pd.DataFrame(front).join(table.drop(columns=list(titles)))
 
 
@@ -502,7 +502,7 @@ def table11(measured: pd.DataFrame, base_of: dict[str, str]) -> Artifact:
     if not pairs:
         return report.lacking("zplke/table11", table)
     tests = dict(zip(dict(pairs), measures.compare(measured, pairs), strict=True))
-    table["p (Holm)"] = table["tuned"].map(tests)
+    table["p (Holm)"] = table["tuned"].map(tests).where(table["draw"] == 1)
     known = cases(table[table["draw"] == 1], "eta", "tuned")
     return Artifact("zplke/table11", table, check("zplke/table11", known=known))
 

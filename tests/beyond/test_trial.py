@@ -143,9 +143,9 @@ def test_seeds_spread_where_they_disagree_and_corpora_where_sisters_do():
     sign = np.where(design["model"] == "again", -1, 1)
     values = long(design, dose=sign * design["dose"], same=design["dose"])
     found = t.spread(values, design, ["small-0", "again"]).set_index("measure")
-    assert found["one model"].tolist() == [1, 1] and found["of corpora"].tolist() == [0, 0]
-    assert found.loc["dose", "of seeds"] == pytest.approx(np.std([1, 0], ddof=1))
-    assert found.loc["same", ["of seeds", "lowest", "highest"]].tolist() == [0, 0.5, 0.5]
+    assert found["one model"].tolist() == [1, 1] and found["sd of corpora"].tolist() == [0, 0]
+    assert found.loc["dose", "sd of seeds"] == pytest.approx(np.std([1, 0], ddof=1))
+    assert found.loc["same", ["sd of seeds", "lowest", "highest"]].tolist() == [0, 0.5, 0.5]
     assert found.loc["dose", "lowest"] < 0.1 and found.loc["dose", "highest"] > 0.9
 
 

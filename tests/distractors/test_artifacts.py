@@ -40,7 +40,7 @@ def test_whether_fifteen_distractors_suffice(last, gain, expected):
     """``gain``: tau at the last n minus tau at 15, give or take .01. The level is .01."""
     rows = [(s, n) for s in ("Random", "Temp+Sem", "ApprOpt") for n in (1, 15, last)]
     table = pd.DataFrame(rows, columns=["strategy", "n"]).drop_duplicates()
-    table = table.assign(tau=0.5, **{"tau low": 0.4, "tau high": 0.6, "to last": gain})
+    table = table.assign(tau=0.5, facts=9, **{"tau low": 0.4, "tau high": 0.6, "to last": gain})
     table = table.assign(**{"to last low": gain - 0.01, "to last high": gain + 0.01})
     assert verdicts(artifacts.figure3(table))["enough", ""][1] == expected
 

@@ -30,7 +30,7 @@ def test_smallest_and_largest_of_a_family_and_pairs_with_their_base():
     assert artifacts.table2(measured, matrix.iloc[[2]], described).frame.empty
     tuned = artifacts.table11(measured, {"a-2m-it": "a-2m", "z-it": ""}).frame.iloc[0]
     assert (tuned["base"], tuned["eta"]) == ("a-2m", 1)
-    assert tuned["accuracy"] > tuned["accuracy of it"]
+    assert tuned["accuracy of base"] > tuned["accuracy of tuned"]
     assert tuned["p (Holm)"] == pytest.approx(2 / 2**15)
     figure = artifacts.figure9(measured, {"a-2m-it": "a-2m"})
     assert figure.frame["difference"].tolist() == pytest.approx([-0.30667], abs=1e-5)
