@@ -60,11 +60,11 @@ def in_context(context: str, text: str) -> str:
 def templates_of(facts: Facts, role: str, relations: Iterable[str]) -> pd.DataFrame:
     """The templates of a role. Raises ProbeError if one of the ``relations`` has none."""
     found = facts.templates[facts.templates["role"] == role]
-    if silent := set(relations) - set(found["relation"]):
+    if silent := sorted(set(relations) - set(found["relation"])):
         roles = ", ".join(sorted(set(facts.templates["role"]))) or "none"
         raise ProbeError(
-            f"no {role} template for {', '.join(sorted(silent))}; available roles: {roles}. Write "
-            "them to FACTS.templates.csv, or name relations as the atlas does (P36, not capital)"
+            f"no {role} template for {', '.join(silent)} (others: {roles}). Write it beside "
+            "FACTS.csv, to FACTS.templates.csv, or name relations as the atlas does (P36)"
         )
     return found
 

@@ -38,7 +38,7 @@ def test_without_a_wrong_object_nothing_interferes(haiti):
 
 
 def test_a_role_that_is_not_there(haiti):
-    with pytest.raises(ProbeError, match="no cloze template for P37; available roles: question"):
+    with pytest.raises(ProbeError, match="no cloze template for P37 .others: question"):
         prompts.paraphrases(haiti, "cloze")
 
 
@@ -47,7 +47,7 @@ def test_statements_are_missing_by_name(haiti):
     in words of its own."""
     labels = {entity: (entity,) for entity in haiti.entities["entity"]}
     for ask in (lambda: prompts.checks(haiti), lambda: karr_texts(haiti.facts, haiti, labels)):
-        words = "no statement template for P37; available roles: question.*FACTS.templates"
+        words = "no statement template for P37 .others: question.*FACTS.templates"
         with pytest.raises(ProbeError, match=words):
             ask()
 

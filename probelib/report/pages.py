@@ -68,7 +68,8 @@ def _section(profile: str, step) -> str:
 
 def _standalone(text: str, folder: Path) -> str:
     """A page's Markdown as HTML: pictures inside it, links to other files as plain text."""
-    page = to_html(re.sub(r"(?<!!)\[([^\]]*)\]\((?!https?:|#)[^)]*\)", r"\1", text))
+    said = lambda m: "" if m[2] in ("all columns", "The notebook") else m[1] + m[2] + m[3]
+    page = to_html(re.sub(r"(?<!!)(\(?)\[([^\]]*)\]\((?!https?:|#)[^)]*\)(\)?)", said, text))
 
     def inline(found: re.Match) -> str:
         picture = base64.b64encode((folder / html.unescape(found[1])).read_bytes()).decode()
@@ -172,9 +173,9 @@ def artifact_markdown(profile: str, artifact: str, folder: Path, picture: bool =
         content = (record["shown"] or "").encode() or stem.with_suffix(".csv").read_bytes()
         shown = table_markdown(read_csv(content), record["decimals"], record["bold"])
     printed = published.find(artifact)
-    values = {"name": artifact, "record": record, "shown": shown}
+    printed = None if printed is None else table_markdown(printed.fillna(""), None)
+    values = {"name": artifact, "record": record, "shown": shown, "printed": printed}
     values["csv"] = _link(stem.with_suffix(".csv"), folder)
-    values["printed"] = None if printed is None else table_markdown(printed.fillna(""), None)
     return TEMPLATES.get_template("artifact.md.j2").render(values).strip()
 
 

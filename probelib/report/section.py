@@ -145,8 +145,7 @@ class Section:
         what |= {"caption": texts.caption, "finding": artifact.finding, "alt": texts.alt}
         what |= {"decimals": texts.decimals, "bold": artifact.bold()}
         what["shown"] = None if table.equals(artifact.frame) else csv(table)
-        record = what | self.provenance | {"models": self._read}
-        files.write_json(path.with_suffix(".json"), record)
+        files.write_json(path.with_suffix(".json"), what | self.provenance | {"models": self._read})
 
     def _path(self, artifact: str) -> Path:
         return self.folder.joinpath(*map(files.slug, artifact.split("/")))

@@ -78,6 +78,8 @@ def _run(args: argparse.Namespace) -> int:
             lines.append(f"last run: {sum(last) / 60:.1f} min, one after the other")
         print(printable("\n".join(dict.fromkeys(lines))))
         return 0
+    for line in preflight.lacking(settings):
+        warnings.warn(line, stacklevel=1)
     with uptodate.lock(args.profile):
         return asyncio.run(_execute(whole, chosen, settings, force, args))
 
@@ -96,12 +98,13 @@ async def _execute(whole: Plan, chosen: list[Step], settings: dict, force: set, 
     rows = [(name, each.status, each.cost, made[name]) for name, each in outcomes.items()]
     _print_table(("step", "status", "cost", "products"), rows)
     if not report.exists():
-        status = {step.notebook: "not selected" for step in whole.steps}
-        status |= {name: ": ".join(filter(None, each[:2])) for name, each in outcomes.items()}
+        status = {name: ": ".join(filter(None, each[:2])) for name, each in outcomes.items()}
         try:
             from probelib.report.pages import book  # here: matplotlib and pandas take seconds
 
-            book(profile, plan.steps_of(whole, profile), status)
+            ran = lambda name: name in status or uptodate.read(profile, name)  # now or before
+            shown = [s for s in plan.steps_of(whole, profile) if ran(s.notebook)]
+            book(profile, shown, status)
         except Exception as error:  # the results of the steps are valid without the report
             print(printable(f"FAILED     report: {type(error).__name__}: {error}"))
             return 1
@@ -131,8 +134,7 @@ def _given(args: argparse.Namespace, types: dict[str, set[type]]) -> dict:
         name, equals, value = each.partition("=")
         if not equals:
             raise ProbeError(f"--set {each!r}: NAME=VALUE is expected, as in --set n_facts=50.")
-        value = os.path.expanduser(value)
-        assigned[name] = parameters.from_text(value, types.get(name, set()))
+        assigned[name] = parameters.from_text(os.path.expanduser(value), types.get(name, set()))
     for name in sorted(FILES & assigned.keys()):
         if isinstance(assigned[name], str) and not os.path.exists(assigned[name]):
             raise ProbeError(f"--set {name}={assigned[name]}: there is no such file or folder.")

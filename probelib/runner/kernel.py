@@ -62,8 +62,7 @@ def execute(source: str, target: str, parameters: dict, cwd: str, send: Callable
 
     how: dict[str, Any] = {"kernel_name": "python3", "language": "python", "cwd": cwd}
     how |= {"progress_bar": False, "start_timeout": 120, "on_cell_execute": on_cell}
-    # these go through to nbclient
-    how |= {"kernel_manager_class": OwnKernelManager, "coalesce_streams": True}
+    how |= {"kernel_manager_class": OwnKernelManager, "coalesce_streams": True}  # for nbclient
     path = target.replace("{", "{{").replace("}", "}}")  # papermill calls str.format
     try:
         notebook = papermill.execute_notebook(files.read_notebook(source), path, parameters, **how)

@@ -191,8 +191,7 @@ def _step(file: Path, entry: object, profiles: dict, above: list[str]) -> Step:
     groups = _mapping(entry.get("parameters"), f"{where}, parameters", allowed)
     for group, values in groups.items():
         groups[group] = _mapping(values, f"{where}, {group}", dict.fromkeys(accepts, object))
-    title = entry.get("title", name)
-    return Step(notebook=name, path=path, title=title, **lists, parameters=groups, accepts=accepts)
+    return Step(name, path, entry.get("title", name), **lists, parameters=groups, accepts=accepts)
 
 
 def _mapping(value: object, where: str, kinds: Mapping[str, type]) -> dict:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from probelib.errors import texts_of, unknown
+from probelib.files import templates_path
 from probelib.lm.internals.weights import QUANTIZE
 from probelib.lm.loading import connect, load
 from probelib.lm.model import DTYPES
@@ -46,7 +47,7 @@ def check(settings: dict[str, dict], given: Collection[str] = (), online: bool =
         for name in models(settings, [parameter]):
             _check_model(name, parameter, online and parameter in given)
     for values in settings.values():
-        short_names(*(values.get(name) for name in MODEL_PARAMETERS))
+        short_names(*map(values.get, MODEL_PARAMETERS), format=values.get("format") or "bare")
         if "tuned" in given and {"models", "tuned"} <= values.keys():
             for entry in values["tuned"]:  # without its base no pair would be formed
                 if (base := with_base(entry)[1]) and base not in values["models"]:
@@ -97,5 +98,6 @@ def lacking(settings: dict[str, dict]) -> Iterator[str]:
             there = facts.current(facts.everything(str(data), folder, relations))
             have = there.templates.loc[there.templates["role"] == role, "relation"]
             if lack := sorted({*there.relations["relation"]} - {*have}):
-                file = f"{Path(folder).stem}.templates.csv beside the table (relation,template)"
-                yield f"{paper}: no {role} template for {', '.join(lack)}: write it to {file}"
+                file = templates_path(Path(folder))
+                said = f"{paper}: no {role} template for {', '.join(lack)}: write it to {file}"
+                yield f"{said} (relation,template; [X] is the subject)"

@@ -36,9 +36,10 @@ _digests: dict[tuple, str] = {}
 def inputs(steps: Iterable[Step], settings: dict[str, dict]) -> dict[str, dict]:
     """Notebook -> everything that changes its products, except the notebooks that it needs."""
     versions, found = {name: version(name) for name in LIBRARIES}, {}
-    own = [f for f in sorted(paths.PACKAGE.rglob("*")) if f.is_file() and f.suffix != ".md"]
-    own = [file for file in own if "__pycache__" not in file.parts]
-    library = {str(file.relative_to(paths.PACKAGE)): _sha256(file) for file in own}
+    own = (f for f in sorted(paths.PACKAGE.rglob("*")) if f.suffix not in (".md", ".pyc"))
+    library = {
+        str(file.relative_to(paths.PACKAGE)): _sha256(file) for file in own if file.is_file()
+    }
     everywhere = {"versions": versions, "library": library}
     for step in steps:
         cells = json.loads(step.path.read_text(encoding="utf-8"))["cells"]

@@ -30,16 +30,13 @@ END = re.compile(r"(.* |)(low|high)")
 
 def main(arguments: list[str] | None = None) -> int:
     """Compare and print the differences; return the exit code."""
-    what = "Compare a run's numbers with the committed ones."
-    parser = argparse.ArgumentParser("run_all.sh verify", description=what)
-    said = "whose figures: atlas (default), smoke, ..."
-    parser.add_argument("--profile", default=plan.DEFAULT, help=said)
+    parser = argparse.ArgumentParser("run_all.sh verify", description=__doc__)
+    parser.add_argument("--profile", default=plan.DEFAULT, help="whose figures: atlas (default)")
     profile = parser.parse_args(arguments).profile
     try:
-        steps = plan.steps_of(plan.read(), profile)
         with uptodate.lock(profile):
             ours = from_folder(paths.FIGURES / profile)
-        compared, found = compare_runs(steps, ours, from_git(profile))
+        compared, found = compare_runs(plan.steps_of(plan.read(), profile), ours, from_git(profile))
     except ProbeError as error:
         print(error, file=sys.stderr)
         return 2

@@ -81,7 +81,7 @@ def test_the_dry_run_says_what_a_table_lacks(tmp_path):
     table.write_text("\n".join([*rows, "symbol,lead,Pb", "P36,Cuba,Havana", "P36,Oman,Muscat"]))
     own = {"data": "table", "folder": str(table), "n_facts": 2}
     said = lambda notebook, values: " ".join(preflight.lacking({notebook: values}))
-    assert "no question template for symbol: write it to mine.temp" in said("monitor/sec5", own)
+    assert f"question template for symbol: write it to {tmp_path}/mi" in said("monitor/sec5", own)
     assert "no cloze template for symbol" in said("distractors/sec4", own)
     assert said("monitor/sec5", own | {"relations": ["P36"]}) == ""
     assert said("monitor/sec5", {"n_facts": 3}) == ""  # the atlas
