@@ -19,7 +19,7 @@ ROOMS = {
     "facts": 2000,
     "grapheval": 1597,
     "integrations": 191,
-    "lm": 3840,
+    "lm": 3839,
     "monitor": 1400,
     "organisms": 1393,
     "published": 47,

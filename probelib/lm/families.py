@@ -4,6 +4,7 @@ A token attends to its ancestors only (an additive float mask; a boolean one is 
 eager attention), its position is its depth, and biases by distance (ALiBi) use depths as well.
 """
 
+import inspect
 from collections.abc import Sequence
 from contextlib import nullcontext
 from importlib import import_module
@@ -37,7 +38,7 @@ def forward_packed(
     key = to_device(depth, device)  # [past + n]
     query = key[past:]  # [n]
     kept, states = to_device(keep, device), layer is not None
-    inputs = {"input_ids": to_device(tokens, device)[None], "past_key_values": cache}
+    inputs = {"input_ids": to_device(tokens, device)[None], state_name(hf_model): cache}
     inputs |= {"attention_mask": _mask(hf_model, visible, query, key), "use_cache": True}
     inputs |= {"logits_to_keep": kept[-1:] if states else kept, "output_hidden_states": states}
     if hf_model.config.model_type not in NO_POSITIONS:
@@ -45,6 +46,12 @@ def forward_packed(
     with distance_bias(hf_model, key), attention_in_parts(hf_model, visible):
         output = hf_model(**inputs)
     return layer_states(output, layer)[0, kept] if states else output.logits[0]
+
+
+def state_name(model) -> str:
+    """The argument that takes the state of a forward pass; transformers 5.24 renames it."""
+    known = inspect.signature(type(model).forward).parameters
+    return next((name for name in ("cache_params", "cache") if name in known), "past_key_values")
 
 
 def layer_states(output, layer: int) -> torch.Tensor:

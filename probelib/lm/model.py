@@ -193,8 +193,7 @@ class LM(Model):
             "eos": self.tokenizer.eos_token,
             "tokenizer": self.tokenizer_source,
             "parameters": self.n_parameters,
-            # False: unpacked while loading (MXFP4 on a CPU)
-            "packed": bool(getattr(self.hf_model, "is_quantized", False)),
+            "packed": bool(getattr(self.hf_model, "is_quantized", False)),  # False: unpacked
             "attention": attention,
             "device_name": gpu or platform.processor() or platform.machine(),
         }

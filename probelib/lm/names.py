@@ -106,8 +106,7 @@ def split_display(name: str) -> tuple[str, str]:
     if known or not source or "/" in first:
         return "", name
     # another source's display name is a tuned model, and the rest its base
-    same = absolute(split_variant(with_base(rest)[0])[0])
-    other = first in _sources and _sources[first] != same
+    other = first in _sources and _sources[first] != absolute(split_variant(with_base(rest)[0])[0])
     return ("", name) if other or is_folder(first) else (first, rest)
 
 

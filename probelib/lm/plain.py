@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from probelib.errors import ProbeError
-from probelib.lm.families import Branches, Ints, Scores, to_device
+from probelib.lm.families import Branches, Ints, Scores, state_name, to_device
 from probelib.lm.tree import gather_logprobs, to_numpy_checked
 
 NOTE = "pseudo-log-likelihood"
@@ -91,7 +91,7 @@ def score_repeated(hf_model, contexts: list[list[int]], branches: Branches, rows
     logprobs, argmax = [np.empty(0)] * len(branches), [np.empty(0)] * len(branches)
     cost = {"forwarded_tokens": 0, "forwards": 0}
     known = inspect.signature(hf_model.forward).parameters
-    kind = "cache_params" if "cache_params" in known else "past_key_values"
+    kind = state_name(hf_model)
 
     def forward(ids: torch.Tensor, past: int = 0, state=None):
         """Logits [rows, length, vocabulary] behind ``past`` tokens, and the state after them."""
@@ -119,8 +119,7 @@ def score_repeated(hf_model, contexts: list[list[int]], branches: Branches, rows
                 logits, cache = forward(ids[:, [step]], len(before) + step, cache)
                 columns.append(logits)
             at = [row * len(columns) + np.arange(len(tokens)) for row, tokens in enumerate(asked)]
-            predicted = list(zip(at, asked, strict=True))
-            found = gather_branches(torch.cat(columns, 1), predicted)
+            found = gather_branches(torch.cat(columns, 1), list(zip(at, asked, strict=True)))
             for b, scores in zip(some, found, strict=True):
                 logprobs[b], argmax[b] = scores
     return logprobs, argmax, cost

@@ -50,9 +50,7 @@ def choose(model) -> tuple[str, str]:
 def paths_of(model) -> tuple[str, ...]:
     """The paths that may score a local model. A candidate of an encoder-decoder shares no token
     with its prompt, so there is no tree."""
-    if model.masked:
-        return ("pseudo",)
-    return PATHS[2:] if model.encoder_decoder else PATHS
+    return ("pseudo",) if model.masked else PATHS[2:] if model.encoder_decoder else PATHS
 
 
 def score_by(model, path: str, contexts, branches, budget: int) -> tuple[list, list, dict]:

@@ -83,8 +83,7 @@ def generate_ids(
         if beams == 1:
             values, tokens = logprobs.max(-1, keepdim=True)  # of ties the first, as arg-max does
         else:
-            wanted = max(2, 1 + len(ends)) * beams
-            values, tokens = logprobs.topk(min(wanted, logprobs.shape[-1]))
+            values, tokens = logprobs.topk(min(max(2, 1 + len(ends)) * beams, logprobs.shape[-1]))
         return list(zip(values.tolist(), tokens.tolist(), strict=True))
 
     start = lambda place, reading: beam_search(place, reading, length, beams, ends)

@@ -40,7 +40,7 @@ def model_folder(name: str) -> Path:
         raise ProbeError(f"{name}: no such folder")
     if not names.is_id(name):
         kinds = ("<folder>", "<owner>/<name> on Hugging Face", "http://host:8000/v1#<name>")
-        raise unknown("model", name, [*names.organisms(), *kinds])
+        raise unknown("model", name, [*names.organisms(), *names.PACKAGED, *kinds])
     return download(*names.split_revision(name))
 
 

@@ -128,6 +128,5 @@ def _settings(hf_model) -> list:
         hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
         # transformers' own, which record outputs, come with the first call that wants them
         hooks = [hook for hook in hooks if not str(hook.__module__).startswith("transformers.")]
-        about = [adapters, len(hooks), "forward" in held]
-        found.append((name, type(module).__name__, own, about))
+        found.append((name, type(module).__name__, own, [adapters, len(hooks), "forward" in held]))
     return found

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from probelib.errors import ProbeError, texts_of
-from probelib.lm.families import layer_states
+from probelib.lm.families import layer_states, state_name
 from probelib.lm.internals.forwards import retry_on_oom
 from probelib.lm.plain import needs_generator, pad_right
 from probelib.lm.tokens import check_length
@@ -53,7 +53,7 @@ def _tree_states(hf_model, sequences: list, layer: int, soft_prompt, budget: int
     ends, state = np.unique(tree.ends, return_inverse=True)
     if soft_prompt is not None:  # its keys and values [1, heads, virtual, width] come first
         embedded = soft_prompt.to(hf_model.device, hf_model.dtype)[None]
-        hf_model.base_model(inputs_embeds=embedded, past_key_values=cache, use_cache=True)
+        hf_model.base_model(inputs_embeds=embedded, use_cache=True, **{state_name(hf_model): cache})
     read = lambda hidden, _: states.append(hidden.float().cpu().numpy())
     cost = forward_tree(hf_model, tree, ends, budget, read, layer, cache)
     return np.concatenate(states)[state], cost

@@ -260,8 +260,7 @@ class Served(Model):
 
 
 def _is_logprob(value) -> bool:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and FLOOR < value <= 1e-3
+    return isinstance(value, int | float) and not isinstance(value, bool) and FLOOR < value <= 1e-3
 
 
 class ChatModel:
