@@ -68,8 +68,11 @@ case ${1:-} in
     bench | campaign) cd -- "$root" && exec "$python" -m tests.bench ${1/bench/} "${@:2}" ;;
     lab)   lab=${PROBELIB_OUT:-$root}/runs/lab && mkdir -p "$lab" && lab=$(cd -- "$lab" && pwd -P)
            cp -Rn "$root/notebooks" "$lab" 2>/dev/null || true    # copies, once: exploring changes no file of the checkout
-           for each in README.md CONTRIBUTING.md figures probelib; do ln -sfn "$root/$each" "$lab/$each"; done
-           export PROBELIB_OUT=${lab%/runs/lab}
+           [[ ! -L $lab/figures ]] || rm "$lab/figures"; mkdir -p "$lab/figures"
+           for each in README.md CONTRIBUTING.md probelib figures/{README.md,atlas,real,study,larger,taught}; do
+               ln -sfn "$root/$each" "$lab/$each"
+           done
+           ln -sfn .. "$lab/runs" && export PROBELIB_OUT=$lab      # scores are shared with runs, figures are not
            JUPYTER_CONFIG_PATH=$root/.jupyter${JUPYTER_CONFIG_PATH:+:$JUPYTER_CONFIG_PATH} exec "$python" -P -m jupyterlab \
                --ServerApp.root_dir="$lab" --LabApp.default_url=/lab/tree/notebooks "${@:2}" ;;  # .jupyter: no news, no updates
     verify) exec "$python" -P -m probelib.runner.verify "${@:2}" ;;

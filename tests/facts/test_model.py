@@ -109,8 +109,7 @@ def test_draws_do_not_depend_on_order_or_on_other_facts(folder):
 
 def test_the_panel_is_what_all_papers_score():
     panel = facts.load()
-    sizes = panel.facts.groupby("relation").size()
-    assert len(sizes) == 40 and len(panel.facts) == 480
+    assert len(panel.facts.groupby("relation").size()) == 40 and len(panel.facts) == 480
     assert wrong_distractors(panel, facts.atlas()) == 0
     assert panel.distractors.groupby("fact").size().min() >= 4
     few = facts.load(n_facts=3)

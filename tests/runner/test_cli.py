@@ -500,6 +500,7 @@ def test_jupyterlab_opens_copies(tmp_path):
         assert (copy.parent / "../figures/atlas/claims.md").exists()
         copy.write_text("mine")
     assert copy.read_text() == "mine" and not copy.is_symlink()
+    assert not (tmp_path / "runs/lab/figures").is_symlink()  # a run's results stay
 
 
 def test_a_missing_library_is_one_line():
