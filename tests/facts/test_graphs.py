@@ -48,7 +48,7 @@ def test_degrees_statistics_and_types_by_hand():
     other = make([(0, 0, 1), (0, 0, 2), (3, 0, 3)], 4, 2, {0: ["Zebra", "Zebra"], 3: ["Ant"]})
     assert kg.relation_types(other).values.tolist() == [
         ["r0", "Zebra", "Ant"],
-        ["r1", "None", "None"],
+        ["r1", "no type", "no type"],
     ]
     every = np.array([(h, r, t) for h in range(4) for r in range(2) for t in range(4)]).T
     there = every.T[kg.contains(SMALL, *every)].tolist()

@@ -164,7 +164,7 @@ def degrees(graph: Graph) -> np.ndarray:
 def relation_types(graph: Graph) -> pd.DataFrame:
     """The most frequent type of every relation's heads and tails, counted over its triples with all
     their types: ``relation`` (key), ``head_type``, ``tail_type``. Of equal counts the first in
-    alphabetical order (a choice of this kit); "None" if no head (tail) has a type."""
+    alphabetical order (a choice of this kit); "no type" if no head (tail) has one."""
     codes, texts = pd.factorize(graph.types["type"].to_numpy(), sort=True)
     shape = (graph.entities.num_rows, len(texts))
     pairs = np.unique(np.stack([column_values(graph.types, "entity"), codes]), axis=1)
@@ -176,7 +176,7 @@ def relation_types(graph: Graph) -> pd.DataFrame:
         usual[f"{side}_type"] = []
         for start, end in zip(counts.indptr[:-1], counts.indptr[1:], strict=True):
             found, sizes = counts.indices[start:end], counts.data[start:end]
-            best = str(texts[found[sizes == sizes.max()].min()]) if len(found) else "None"
+            best = str(texts[found[sizes == sizes.max()].min()]) if len(found) else "no type"
             usual[f"{side}_type"].append(best)
     return pd.DataFrame(usual)
 
