@@ -77,7 +77,8 @@ case ${1:-} in
                --ServerApp.root_dir="$lab" --LabApp.default_url=/lab/tree/notebooks "${@:2}" ;;  # .jupyter: no news, no updates
     verify) exec "$python" -P -m probelib.runner.verify "${@:2}" ;;
     course) exec "$python" -P -m probelib.course "${@:2}" ;;
-    compare) shift && models=$1 && shift
+    compare) if [[ $# -lt 3 || $2 == -* || $3 == -* ]]; then echo "Two models or more: ./run_all.sh compare MODEL OTHER ..." >&2; exit 2; fi
+        shift && models=$1 && shift
         while [[ $# -gt 0 && $1 != -* ]]; do models=$models,$1 && shift; done
         exec "$python" -P -m probelib.runner --only compare --models "$models" "$@" ;;
     *)     exec "$python" -P -m probelib.runner "$@" ;;
