@@ -160,9 +160,9 @@ def figure3(prompts: pd.DataFrame, objects: pd.DataFrame, gold: str) -> Artifact
     table["gold"] = table["label"] == gold
     figure, axes = charts.subplots(4.0, 4.4, 3, sharex=True)
     (_, f, n), (primary, frame, wrong) = prompts["distance"], prompts["text"]
-    titles = [f"(a) primary: {primary}", f"(b) paraphrase: {frame} $|p-f|$ = {f:.3f}"]
+    titles = [f"(a) primary: {primary}", f"(b) paraphrase: {frame} |p - f| = {f:.3f}"]
     primary = table[table["gold"]].set_index("prompt")["probability"][0]
-    for i, title in enumerate([*titles, f"(c) distractor: {wrong} $|p-n|$ = {n:.3f}"]):
+    for i, title in enumerate([*titles, f"(c) distractor: {wrong} |p - n| = {n:.3f}"]):
         bars, axis = table[table["prompt"] == i].reset_index(drop=True), axes[i, 0]
         look = {"color": np.where(bars["gold"], ORANGE, "0.75")}
         look["hatch"] = np.where(bars["gold"], "//", "")
@@ -394,7 +394,7 @@ def figure8(measured: Measured, relation: str) -> Artifact:
         seaborn.regplot(table, x=column, y="MONITOR", ax=one, **look)
         one.set(xlim=(0, 1.08 * one.get_xlim()[1]), ylim=(0, 1.08 * one.get_ylim()[1]))
         r = stats.pearson(table[column], table["MONITOR"])["r"]
-        one.set_title(f"{one.get_title()}, r = {r:.2f}", fontsize=8)
+        one.set_title(f"{one.get_title('left')}, r = {r:.2f}", fontsize=8)
     axis.set(xlabel="std of accuracy, points", ylabel=LOWER)
     right.set(xlabel="std over avg acc", ylabel="")
     r = _over_models(table["MONITOR"], table["relative"], table["model"])
