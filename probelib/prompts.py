@@ -63,8 +63,8 @@ def templates_of(facts: Facts, role: str, relations: Iterable[str]) -> pd.DataFr
     if silent := sorted(set(relations) - set(found["relation"])):
         roles = ", ".join(sorted(set(facts.templates["role"]))) or "none"
         raise ProbeError(
-            f"no {role} template for {', '.join(silent)} (others: {roles}). Write it beside "
-            "FACTS.csv, to FACTS.templates.csv, or name relations as the atlas does (P36)"
+            f"no {role} template for {', '.join(silent)} (the data have: {roles}). Write it "
+            "beside FACTS.csv, to FACTS.templates.csv, or name relations as the atlas does (P36)"
         )
     return found
 

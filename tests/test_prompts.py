@@ -37,24 +37,18 @@ def test_without_a_wrong_object_nothing_interferes(haiti):
         prompts.with_contexts(replace(haiti, distractors=haiti.distractors.iloc[:0]))
 
 
-def test_a_role_that_is_not_there(haiti):
-    with pytest.raises(ProbeError, match="no cloze template for P37 .others: question"):
-        prompts.paraphrases(haiti, "cloze")
-
-
-def test_statements_are_missing_by_name(haiti):
+def test_templates_are_missing_by_name(haiti):
     """Whatever shows statements says which relations have none; it drops no fact and does not fail
     in words of its own."""
     labels = {entity: (entity,) for entity in haiti.entities["entity"]}
     for ask in (lambda: prompts.checks(haiti), lambda: karr_texts(haiti.facts, haiti, labels)):
-        words = "no statement template for P37 .others: question.*FACTS.templates"
+        words = "no statement template for P37 .the data have: question.*FACTS.templates"
         with pytest.raises(ProbeError, match=words):
             ask()
 
 
 def test_fact_checks_show_the_object_and_every_distractor(haiti):
-    own = facts.with_templates(haiti, facts.atlas(), ["statement"])
-    rows = prompts.checks(own)
+    rows = prompts.checks(facts.with_templates(haiti, facts.atlas(), ["statement"]))
     assert len(rows) == 7 * (1 + 5) and rows["prompt"].is_unique
     text = rows.set_index(["template", "context"])["text"]
     assert text[1, "true"].startswith("Statement: ") and "French" in text[1, "true"]

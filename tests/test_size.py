@@ -24,7 +24,7 @@ ROOMS = {
     "organisms": 1393,
     "published": 47,
     "report": 1000,
-    "runner": 1226,
+    "runner": 1225,
     "zplke": 1329,
 }
 TESTS, BENCH = 12908, 1419

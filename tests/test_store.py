@@ -65,8 +65,7 @@ def test_a_second_run_computes_nothing_and_a_changed_prompt_only_its_relation(
     pd.testing.assert_frame_equal(store.score(model, framed, gold, tmp_path), first)
     assert calls == []
     longer = framed["text"].where(framed["relation"] != "P30", framed["text"] + " ")
-    changed = framed.assign(text=longer)
-    store.score(model, changed, gold, tmp_path)
+    store.score(model, framed.assign(text=longer), gold, tmp_path)
     assert len(calls) == 1 and all(text.endswith(" ") for text in calls[0])
     store.score(model, framed, gold, tmp_path, end=True)
     assert len(calls) == 4  # another question: every relation again

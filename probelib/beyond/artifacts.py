@@ -54,11 +54,11 @@ def ground_truth(ranked: pd.DataFrame) -> Artifact:
     others = ranked[ranked["contrast"] != ranked["contrast"].iloc[0]]
     wide = others.pivot(index="measure", columns="contrast", values="concordance")
     wide = wide[others["contrast"].unique()].reset_index()
-    own, (best, missed) = first[~first["control"]], _best_control(first)
+    own, best = first[~first["control"]], _best_control(first)
     found = {
-        "sees": cases(own, "concordance", "measure", "pairs").assign(missed=missed),
+        "sees": cases(own, "concordance", "measure", "pairs").assign(missed=best["missed"]),
         "added": cases(own, "added", "measure"),
-        "control": dict(zip(("value", "low", "high"), best[trial.SHARE], strict=True)),
+        "control": dict(zip(("value", "low", "high"), map(best.get, trial.SHARE), strict=True)),
     }
     if "right against wrong" in wide:
         wrong = others[(others["contrast"] == "right against wrong") & ~others["control"]]
@@ -73,10 +73,10 @@ def ground_truth(ranked: pd.DataFrame) -> Artifact:
     return Artifact(name, ranked, check(name, **found), shown=shown)
 
 
-def _best_control(first: pd.DataFrame) -> tuple[pd.Series, str]:
-    """The control that orders most pairs, and what the contrast lacks if that is not chance."""
+def _best_control(first: pd.DataFrame) -> dict:
+    """The control that orders most pairs, and what is ``missed`` if it beats chance."""
     best = first[first["control"] & (first["measure"] != "Chance")].iloc[0]
-    return best, "controls at one half" if best["concordance low"] > 0.5 else ""
+    return {**best, "missed": "controls at one half" if best["concordance low"] > 0.5 else ""}
 
 
 def _unable(first: pd.DataFrame) -> list[str]:
@@ -117,7 +117,7 @@ def quality_against_cost(*ranked: pd.DataFrame) -> Artifact:
     for bed in others:
         both = own.merge(bed, on="measure")
         ranks = both["concordance_x"].rank(), both["concordance_y"].rank()
-        about = {"bed": bed["bed"][0], "missed": _best_control(bed)[1]}
+        about = {"bed": bed["bed"][0], "missed": _best_control(bed)["missed"]}
         found.append(about | stats.pearson(*ranks))
     name = "beyond/quality_against_cost"
     agree = check(name, agree=pd.DataFrame(found).set_index("bed")) if found else None
@@ -127,7 +127,7 @@ def quality_against_cost(*ranked: pd.DataFrame) -> Artifact:
 def _draw_bed(axis, points: pd.DataFrame, names: list[str], unable: list[str]) -> None:
     """The dots of one bed, a row per name; ``unable``: measures that its models cannot take."""
     points = points.set_index("measure")
-    axis.axvspan(0, _best_control(points.reset_index())[0]["concordance"], color="0.94", zorder=0)
+    axis.axvspan(0, _best_control(points.reset_index())["concordance"], color="0.94", zorder=0)
     axis.axvline(0.5, color="0.3", linewidth=0.9, linestyle=":", zorder=1)
     for name in unable:
         look = {"va": "center", "color": "0.4", "fontsize": report.SMALL}

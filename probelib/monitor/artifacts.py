@@ -432,7 +432,7 @@ def correlations(measured: Measured, common: Measured, alone: Measured, relation
     ]
     table = []
     for place, between, own, y, paper in rows:
-        at = own["probs"] if paper is given else None
+        at = own["probs"] if "given" in between else None
         r = _columns(_over_models(own["MONITOR"], y, own["model"], at))
         printed = {"paper's r": paper["r"], "paper's p": paper["p"]}
         table.append({"in": place, "between": between} | r | printed)

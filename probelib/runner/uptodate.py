@@ -36,10 +36,9 @@ _digests: dict[tuple, str] = {}
 def inputs(steps: Iterable[Step], settings: dict[str, dict]) -> dict[str, dict]:
     """Notebook -> everything that changes its products, except the notebooks that it needs."""
     versions, found = {name: version(name) for name in LIBRARIES}, {}
-    own = (f for f in sorted(paths.PACKAGE.rglob("*")) if f.suffix not in (".md", ".pyc"))
-    library = {
-        str(file.relative_to(paths.PACKAGE)): _sha256(file) for file in own if file.is_file()
-    }
+    kept = lambda f: f.is_file() and f.suffix != ".md" and "__pycache__" not in f.parts
+    own = filter(kept, sorted(paths.PACKAGE.rglob("*")))
+    library = {str(file.relative_to(paths.PACKAGE)): _sha256(file) for file in own}
     everywhere = {"versions": versions, "library": library}
     for step in steps:
         cells = json.loads(step.path.read_text(encoding="utf-8"))["cells"]

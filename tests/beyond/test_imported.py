@@ -15,8 +15,7 @@ from probelib.errors import ProbeError
 def asked(*continuations: str, prompt: str = "The capital is") -> dict:
     """The requests of a document, as newer versions log them."""
     pairs = [{"arg_0": prompt, "arg_1": text} for text in continuations]
-    numbered = {f"gen_args_{i}": pair for i, pair in enumerate(pairs)}
-    return dict(sorted(numbered.items()))
+    return dict(sorted({f"gen_args_{i}": pair for i, pair in enumerate(pairs)}.items()))
 
 
 FRANCE = {"doc_id": 0, "target": "1", "arguments": asked(" Rome", " Paris")}

@@ -164,8 +164,7 @@ def test_a_trials_design_holds_every_arm_of_its_facts():
     names = [f"{BASE}-trial-{n}" for n in (1, 2, 3, 4)]
     design = scores.load_design(names, facts.load(n_facts="trial"))
     assert design["group"].unique().tolist() == [BASE] and design["corpus"].nunique() == 4
-    arms = design.groupby(["kind", "fact"])[["dose", "right"]].agg(list)
-    for kind, own in arms.groupby("kind"):
+    for kind, own in design.groupby(["kind", "fact"])[["dose", "right"]].agg(list).groupby("kind"):
         read = {tuple(sorted(zip(*row, strict=True))) for row in own.itertuples(index=False)}
         assert read == {tuple(sorted(trial.ARMS[kind]))}
 

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from probelib import paths, stats
+from probelib.beyond import artifacts
 from probelib.beyond import trial as t
 
 ARMS = {"rising": [0, 2, 8, 32], "fine": [0, 1, 4, 16], "constant": [8] * 4}
@@ -186,4 +187,22 @@ def test_the_results_in_the_plan_are_those_of_the_profiles():
     rows = lambda name: [name, *(cell(*of[b].loc[(c, name)]) for c, b in shown)]
     lines += map(rows, [*NAMED, "Object prior"])
     table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-    assert table in (paths.PACKAGE / "beyond" / "trial.md").read_text(encoding="utf-8"), table
+    text = (paths.PACKAGE / "beyond" / "trial.md").read_text(encoding="utf-8")
+    assert table in text, table
+    inside, tied = [], []
+    for file in [*files.values()][:2]:  # of the organisms
+        own, noise = pd.read_csv(file), pd.read_csv(file.with_name("placebo.csv"))
+        own = own[own["contrast"].eq("8 against 0") & ~own["control"]].set_index("measure")
+        share = own["concordance"] <= noise.set_index("measure")["highest"].loc[own.index]
+        inside.append(f"{share.sum()} of {len(own)}")
+        tied.append((own["behind high"] >= 0).sum())
+    assert f"{inside[0]} measures at 0.6M and {inside[1]} at 1.2M" in text
+    assert tied == [14, 8] and "ties with fourteen others at 0.6M and with eight at 1.2M" in text
+
+
+@pytest.mark.parametrize(("bed", "missed"), [("0.6M", False), ("SmolLM2", True)])
+def test_where_a_control_beats_chance_the_primary_contrast_shows_nothing(bed, missed):
+    ranked = pd.read_csv(paths.ROOT / f"figures/{BEDS[bed]}/beyond/ground_truth.csv")
+    claims = artifacts.ground_truth(ranked.assign(bed=bed)).claims.set_index("key")
+    assert (claims.loc["sees", "missed"] == "controls at one half").eq(missed).all()
+    assert (claims.loc["wrong", "missed"] == "").all()

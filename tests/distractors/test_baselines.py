@@ -48,8 +48,7 @@ def test_the_best_of_all_beams_and_labels():
 
 def test_bert_score_of_any_encoder(tmp_path):
     size = {"vocab_size": len(tiny.tokenizer()), "pad_token_id": 0, "eos_token_id": 1}
-    config = hf.T5Config(**tiny.T5 | size)
-    encoder = tiny.folder(tmp_path / "tiny-t5", config)
+    encoder = tiny.folder(tmp_path / "tiny-t5", hf.T5Config(**tiny.T5 | size))
     texts, labels = ["Paris", "Lima is", "", "Paris "], ["Paris", "Rome", "Rome", "Paris"]
     same, other, empty, again = baselines.bert_score(encoder, texts, labels)
     assert same == pytest.approx(1, abs=1e-5) and again == same and other < 0.999 and empty == 0

@@ -70,8 +70,8 @@ def test_a_judge_behind_an_address(study, tmp_path):
 
     def verdict(path, body, log):
         right = "Written: Paris\n" in body["messages"][1]["content"]
-        text = "correct" if right else "incorrect"
-        return 200, {"choices": [{"message": {"content": text}}]}, {}
+        message = {"content": "correct" if right else "incorrect"}
+        return 200, {"choices": [{"message": message}]}, {}
 
     chosen = facts.load(relations=["P36"], n_facts="all")
     chosen = facts.keep(chosen, chosen.facts["fact"] == "P36:France:Paris")
@@ -83,7 +83,6 @@ def test_a_judge_behind_an_address(study, tmp_path):
         own = replace(own, judge=connect(f"some-model@{url}"), paper=True, folder=tmp_path)
         own.__dict__["beams"] = {1: beams}
         for _ in range(2):  # the second time from the store
-            table = scores.judge_texts(own)
-            assert table["value"].tolist() == [1, 0, 1]
+            assert scores.judge_texts(own)["value"].tolist() == [1, 0, 1]
     assert len(asked) == 2 and {path for path, _, _ in asked} == {"/v1/chat/completions"}
     assert asked[0][1]["temperature"] == 0 and "authorization" not in str(asked).lower()

@@ -114,8 +114,7 @@ def test_all_possible_corruptions_are_found():
     nearly = make([(h, 0, t) for h in range(20) for t in range(20) if (h, t) != (7, 9)], 20)
     found = corruptions(nearly, np.arange(len(nearly)))
     assert set(map(tuple, found[["head", "tail"]].values)) == {(7, 9)} and len(found) == 19 + 19
-    full = make([(h, 0, t) for h in range(2) for t in range(2)], 2)
-    assert corruptions(full, np.arange(4)).empty
+    assert corruptions(make([(h, 0, t) for h in (0, 1) for t in (0, 1)], 2), np.arange(4)).empty
 
 
 def test_entities_without_a_label_are_not_asked():
@@ -206,8 +205,7 @@ def test_a_dump_of_dbpedia_by_hand(tmp_path):
     (tmp_path / "types.ttl").write_text("".join(line(e, RDF, DBO + kind) for e, kind in rows))
     graph = read_dbpedia(tmp_path / "objects.ttl", tmp_path / "kg", [tmp_path / "types.ttl"])
     names = graph.entities["label"].to_pylist()
-    ends = zip(graph.head, graph.tail, strict=True)
-    assert [(names[h], names[t]) for h, t in ends] == [
+    assert [(names[h], names[t]) for h, t in zip(graph.head, graph.tail, strict=True)] == [
         ("!!!", "Dance-punk"),
         ("Beyoncé", "Contemporary R&B"),
         ("AC/DC", "http://www.acdc.com/"),

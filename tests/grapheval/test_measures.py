@@ -208,8 +208,7 @@ def test_the_judge_is_paired_with_what_reads_the_same_prompt():
     predicted["statement"] = [["a", "b"]] * len(rows)
     predicted = predicted.explode(["predicted", "statement"]).astype({"predicted": int})
     found = measures.judge_differences(predicted, pd.Series({"m": "s"}))
-    values = {name: own["value"].to_dict() for name, own in found.items()}
-    assert values == {
+    assert {name: own["value"].to_dict() for name, own in found.items()} == {
         "encoder": {"m": 0.25},
         "logits": {"m": 0.5},
         "substitute": {"m from s": 0.5},

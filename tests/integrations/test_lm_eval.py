@@ -52,8 +52,7 @@ def both(folder, config=None, bos=False):
     """Our backend and the harness's own on one model."""
     model = lm.load(tiny.folder(folder, config, bos))
     how = {"batch_size": 1, "logits_cache": False}
-    own = HFLM(pretrained=model.hf_model, tokenizer=model.tokenizer, **how)
-    return ProbeLM(model), own
+    return ProbeLM(model), HFLM(pretrained=model.hf_model, tokenizer=model.tokenizer, **how)
 
 
 @pytest.fixture(scope="module", params=["neox", "llama with BOS", "t5"])

@@ -190,8 +190,7 @@ def overwrite(field, text: str) -> None:
 
 
 def test_the_report_opens_without_a_network_request(browser, smoke_run):
-    page = smoke_run[0] / "runs" / "smoke" / "report.html"
-    browser.get(page.as_uri())
+    browser.get((smoke_run[0] / "runs/smoke/report.html").as_uri())
     ask = lambda what: browser.execute_script(f"return {what}")
     requests = ask("performance.getEntriesByType('resource').map(e => e.name)")
     assert [r for r in requests if not r.startswith("data:")] == []

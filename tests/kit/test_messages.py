@@ -91,6 +91,8 @@ ON_THE_COMMAND_LINE = [
      "'atlas-neox-0.6m' is unexpected. ... models are separated by commas (--models A,B) ..."),
     ((*SEC5, "--set", "data=capital.csv"),
      "unknown data 'capital.csv'; ... A table is data=table folder=PATH."),
+    ((*SEC5, "--models", SMALLEST, "--set", "format=shot"),
+     "unknown format 'shot'; did you mean shots or chat? ..."),
     (("--jobs", "0"), "--jobs is 0; it takes 1 or more."),
     (("--models", ", "), "--models is empty"),
     (("--set", f"n={'[' * 480}{']' * 480}"), ""),  # deeper than Python follows

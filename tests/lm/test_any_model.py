@@ -182,8 +182,7 @@ def test_a_name_asks_every_question_in_chat(folder, chatty):
     wanted = by_hand.top_continuations(turn, bare, n=2)
     assert found["logprob"].tolist() == wanted["logprob"].tolist()
     found = integrated_gradients(model, "Oslo?", steps=5)
-    wanted = integrated_gradients(by_hand, turn, steps=5)
-    assert found["score"].tolist() == wanted["score"].tolist()
+    assert found["score"].tolist() == integrated_gradients(by_hand, turn, steps=5)["score"].tolist()
     with pytest.raises(ProbeError, match="no chat template; name the model without @chat"):
         lm.load(f"{folder}@chat").logprobs("Oslo?", " Norway")
 

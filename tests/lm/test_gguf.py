@@ -42,8 +42,7 @@ def written(path, quantized: gguf.GGMLQuantizationType, arch: str = "qwen2"):
     out.add_eos_token_id(len(TOKENS) - 1)
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.QWEN2, LAYERS)
     for name, tensor in model.state_dict().items():
-        plain = gguf.GGMLQuantizationType.F32
-        kind = quantized if tensor.ndim == 2 else plain
+        kind = quantized if tensor.ndim == 2 else gguf.GGMLQuantizationType.F32
         data = gguf.quants.quantize(tensor.numpy(), kind)
         out.add_tensor(names.get_name(name, (".weight", ".bias")), data, raw_dtype=kind)
         tensor.copy_(torch.from_numpy(gguf.quants.dequantize(data, kind).copy()))

@@ -268,10 +268,8 @@ def test_a_control_token_in_a_question_is_text_and_the_templates_are_not():
     # also in a text that was put into the template before, and in parts of it
     assert plain.prompts([text.user_turn(plain, question)[0]]) == [ids]
     frame, _ = text.user_turn(plain, "[X]")
-    fresh = tokens_of(bpe(), CHATML)
-    assert fresh.prompts([frame.replace("[X]", question)]) == [ids]
-    trimmed = tokens_of(bpe(), TRIMMED, format="chat")
-    assert trimmed.prompts([f" {question} "]) == [ids]
+    assert tokens_of(bpe(), CHATML).prompts([frame.replace("[X]", question)]) == [ids]
+    assert tokens_of(bpe(), TRIMMED, format="chat").prompts([f" {question} "]) == [ids]
 
 
 def test_control_tokens_in_a_text_behind_a_prefix_are_text():

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from probelib import lm
 from probelib.errors import ProbeError
+from probelib.lm.families import state_name
 from probelib.lm.plain import score_encdec, score_plain
 from probelib.lm.tree import Tree, gather_logprobs, score_tree, to_numpy_checked
 from tests.lm import tiny
@@ -184,3 +185,9 @@ def test_log_softmax_by_hand_and_in_float32():
 def test_overflow_is_an_error_and_never_a_number(bad):
     with pytest.raises(ProbeError, match="bfloat16"):
         to_numpy_checked(*gather_logprobs(torch.tensor([[0.0, bad]]), [0], [0]))
+
+
+@pytest.mark.parametrize("name", ["past_key_values", "cache", "cache_params"])
+def test_the_state_goes_to_the_argument_that_this_version_has(name):
+    forward = eval(f"lambda self, input_ids, {name}=None: None")
+    assert state_name(type("Model", (), {"forward": forward})()) == name

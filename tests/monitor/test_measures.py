@@ -147,8 +147,7 @@ def test_a_missing_distractor_is_not_a_wrong_answer_and_the_denominator_may_be_o
     scores, prompts = scored([*rows, ("b", 1, "negative1", [0.5], True)])
     grid = monitor.verdicts(scores, prompts)
     assert grid.loc["b"].isna().tolist() == [False, True]
-    found = monitor.accuracy(grid, scores)[["accuracy", "n"]].values.tolist()
-    assert found == [[100, 2], [0, 1]]
+    assert monitor.accuracy(grid, scores)[["accuracy", "n"]].values.tolist() == [[100, 2], [0, 1]]
     only = monitor.accuracy(grid.loc[["b"]], scores)[["accuracy", "n"]]
     assert only.values.tolist() == [[100, 1]]
 
@@ -191,8 +190,7 @@ def test_one_fact_shows_no_spread():
 
 def test_resampling_draws_the_same_facts_for_all_models():
     rows = table(A, B, B, A)
-    values = {(t, "negative1"): [1.0, 0, 0, 1] for t in (1, 2)}
-    grid = pd.DataFrame(values, index=rows["fact"])
+    grid = pd.DataFrame({(t, "negative1"): [1.0, 0, 0, 1] for t in (1, 2)}, index=rows["fact"])
     replicates = monitor.resample({"x": rows, "y": rows}, {"x": grid, "y": 1 - grid}, times=200)
     scores = replicates["MONITOR"]
     assert scores.shape == replicates["avg acc"].shape == (200, 2, 1)
@@ -208,8 +206,8 @@ def test_a_draw_without_an_anchored_fact_is_made_again():
     rows = table(A, B).assign(anchored=[True, False])
     replicates = monitor.resample({"x": rows}, times=100)["MONITOR"]
     assert replicates == pytest.approx(rows["root"][0] / rows["pbar"][0])
-    nobody = monitor.resample({"x": rows.assign(anchored=False)}, times=5)["MONITOR"]
-    assert np.isnan(nobody).all()
+    nobody = {"x": rows.assign(anchored=False)}
+    assert np.isnan(monitor.resample(nobody, times=5)["MONITOR"]).all()
 
 
 def test_models_are_compared_on_the_facts_that_all_of_them_anchor():

@@ -17,8 +17,7 @@ def some():
     table = table[table["fact"].isin(own.facts["fact"])].reset_index(drop=True)
     read = corpus.documents(own, table)
     texts = [corpus.unmark(document)[0] for document in read]
-    tokenizer = family.train_tokenizer(family.organism("atlas-neox-0.15m"), texts)
-    return own, table, read, tokenizer
+    return own, table, read, family.train_tokenizer(family.organism("atlas-neox-0.15m"), texts)
 
 
 def test_held_out_paraphrases_and_never_taught_facts_are_nowhere(some):
@@ -56,8 +55,7 @@ def test_rows_hold_whole_documents_and_every_token_once(some):
 
 def test_answers_weigh_one_and_all_else_a_tenth(some):
     tokenizer = some[3]
-    read = [f"The capital of France is {mark_answer('Paris.')}"]
-    [batch] = rows.causal(tokenizer, read)
+    [batch] = rows.causal(tokenizer, [f"The capital of France is {mark_answer('Paris.')}"])
     answer = batch["weights"][0] == 1
     assert tokenizer.decode(batch["input_ids"][0][answer]).strip() == "Paris.<|endoftext|>"
     assert batch["weights"][0][batch["document"][0] < 0].eq(0).all()

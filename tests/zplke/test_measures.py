@@ -319,8 +319,7 @@ def test_rules_that_need_no_model():
     asked = pd.DataFrame(asked | {"subject": ["New York Times", "The Hague"]})
     examples = {"relation": ["P1", "P1", "P1", "P2", "P2", "P1"], "seed": [0, 0, 0, 0, 1, 1]}
     examples |= {"object": ["Rome", "Rome", "York", "Rome", "Oslo", "New York"]}
-    examples = pd.DataFrame(examples)
-    rules = measures.guessers(options, asked, examples)
+    rules = measures.guessers(options, asked, pd.DataFrame(examples))
     assert rules["copy"].tolist() == pytest.approx([1, 1 / 3])
     assert rules["majority"].tolist() == pytest.approx([1 / 2, (1 + 1 / 3) / 2])  # of two draws
     assert rules["in_subject"].tolist() == [1, 0] and rules["in_examples"].tolist() == [0.5, 0.5]
