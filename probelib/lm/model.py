@@ -17,6 +17,7 @@ from probelib.lm.names import format_of
 from probelib.lm.tokens import Tokens
 
 BUDGETS = {"cpu": 512, "cuda": 2048}  # tokens packed into one row
+NARROW, LONG = 1024, 8192  # models of at most this width wait for a GPU's kernels to start
 DEEPEST = 10_000  # layers; a file that names more is damaged
 # RoBERTa and its kin number the first token's position pad_token_id + 1: the table is that longer
 SHIFTED = re.compile("|".join(text.DATA["shifted_positions"]))
@@ -316,8 +317,9 @@ class LM(Model):
     @cached_property
     def budget(self) -> int:
         """Most tokens packed into one row; halved when out of memory."""
-        return BUDGETS[self.device.type]
+        width = getattr(self.config.get_text_config(), "hidden_size", math.inf)
+        return LONG if self.device.type == "cuda" and width <= NARROW else BUDGETS[self.device.type]
 
     def rows(self, most: int, budget: int) -> int:
         """Rows of a padded batch: ``most`` with the first budget, fewer with a reduced one."""
-        return max(1, most * budget // BUDGETS[self.device.type])
+        return min(most, max(1, most * budget // BUDGETS[self.device.type]))

@@ -4,6 +4,7 @@ import time
 from collections.abc import Hashable, Iterable
 from functools import cache
 from itertools import chain
+from os.path import commonprefix  # of any sequences
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from probelib.lm.internals.forwards import retry_on_oom
 from probelib.lm.plain import NOTE, needs_generator
 from probelib.lm.selfcheck import paths_of, score_by
 from probelib.lm.tokens import check_length
-from probelib.lm.tree import Tree, common_beginning
+from probelib.lm.tree import Tree
 
 
 def logprobs(
@@ -133,7 +134,7 @@ def _frame(model, rows: pd.DataFrame, ids: list, scores: list, argmax: list) -> 
         after[:] = [each[-1] for each in scores]
         # the last one is the first that differs or follows
         pairs = zip(ids, map(np.ndarray.tolist, argmax), strict=True)
-        known = [most[: common_beginning(tokens, most) + 1] for tokens, most in pairs]
+        known = [most[: len(commonprefix([list(tokens), most])) + 1] for tokens, most in pairs]
         ends, decode = model.ends, cache(lambda tokens: model.tokens.decode(tokens, model.ends))
         texts = [(decode(tuple(each)), each[-1] in ends) for each in known]
     return rows[["prompt", "candidate"]].assign(

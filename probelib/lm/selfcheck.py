@@ -25,7 +25,7 @@ PATHS = ("tree", "repeated", "plain", "alone")
 # 8 bits, rounding a sum differently moves some activations to the next of 256 steps (fewer than 1
 # token in 50, up to 0.07 nats observed).
 TOLERANCE = {torch.float32: 1e-4, torch.float16: 0.02, torch.bfloat16: 0.1, "8bit": 0.1}
-# or, except in float32, this many times the model's own difference between batch sizes
+# or this many times the model's own difference between batch sizes (in float32 up to ``BATCHED``)
 ROUNDINGS = 4
 # In half precision this share of the tokens must agree: one flipped expert of a mixture moves a few
 # tokens by a nat.
@@ -89,7 +89,10 @@ def _why_not(model, path: str, budget: int) -> str:
         if of and isinstance(of[path], str):
             return of[path]
     rounds = model.hf_model.dtype != torch.float32 or bool(model.quantize)
-    limit = BATCHED if path == "plain" else TOLERANCE[torch.float32]
+    truth, padded = ((exact or scores)[key] for key in ("alone", "plain"))
+    noise = 0 if isinstance(padded, str) else _largest(padded, truth)
+    limit = np.clip(ROUNDINGS * noise, TOLERANCE[torch.float32], BATCHED)
+    limit = BATCHED if path == "plain" else limit
     if exact and not (moved := _largest(exact[path], exact["alone"])) <= limit:
         return f"it changes log-probabilities by up to {moved:.1g} nats in float32"
     if path == "plain" and rounds:
@@ -97,7 +100,6 @@ def _why_not(model, path: str, budget: int) -> str:
     if rounds:
         limit = TOLERANCE["8bit" if model.quantize == "8bit" else model.hf_model.dtype]
     share = MOST if model.hf_model.dtype != torch.float32 else 1
-    truth = (exact or scores)["alone"]
     other = "alone" if exact or isinstance(scores["plain"], str) else "plain"
     noise = _largest(scores[other], truth, share)
     moved = _largest(scores[path], truth, share)

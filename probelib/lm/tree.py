@@ -87,12 +87,6 @@ class Tree:
         return [values[start:stop] for start, stop in stops]
 
 
-def common_beginning(left: Sequence[int], right: Sequence[int]) -> int:
-    """Number of tokens of the common beginning of two sequences."""
-    pairs = enumerate(zip(left, right, strict=False))
-    return next((i for i, (a, b) in pairs if a != b), min(len(left), len(right)))
-
-
 def score_tree(hf_model, contexts: list[list[int]], branches: Branches, budget: int) -> Scores:
     """Log-probability (nats) of every token of every branch after its context, and the arg-max at
     its position.

@@ -51,9 +51,8 @@ def measure(table: str, folder: str | Path, world: list, subjects: int, goals: d
     if ours.choose_path() != "tree":
         raise ProbeError("the fast path refused its own model")
     rows = many_shot(ours, theirs, world, goals, subjects)
-    rows += [
-        r for work in (template_choice, monitor, statements) for r in work(ours, theirs, world)
-    ]
+    for work in (template_choice, monitor, statements):
+        rows += work(ours, theirs, world, goals)
     write_table(table, pd.DataFrame(rows), DIGITS)
     print(DIFFERENCES, flush=True)
 

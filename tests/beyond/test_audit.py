@@ -82,8 +82,7 @@ def equal_cells() -> int:
 
 
 def above_table3() -> dict:
-    names = {"BERT-score": "BERT-Score"}
-    t3 = by("distractors/table3", "measure", "mean_tau").rename(names)
+    t3 = by("distractors/table3", "measure", "mean_tau").rename({"BERT-score": "BERT-Score"})
     off = (curve("fig4").loc[5.0] - t3).dropna()
     return off[off > 0.01].round(3).to_dict()
 

@@ -72,6 +72,7 @@ def test_all_verbs_answer_as_on_the_cpu(folder):
 def test_the_same_call_gives_the_same_bytes(folder):
     one = lm.load(folder)
     assert one.dtype == "bfloat16" and one.device.type == "cuda" and one.choose_path() == "tree"
+    assert one.budget == 8192 and one.rows(16, one.budget) == 16  # it is narrow
     first, again = (one.logprobs(PROMPTS, ANSWERS)["logprob"].tolist() for _ in range(2))
     assert first == again
 

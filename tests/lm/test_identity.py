@@ -184,8 +184,7 @@ def test_stored_scores_are_confirmed_by_the_probe(tmp_path):
 
 def test_code_that_is_exchanged_while_a_process_runs_is_an_error(monkeypatch):
     version.check_unchanged()
-    other = version.AT_IMPORT | {"tree.py": b"x = 1"}
-    monkeypatch.setattr(version, "_sources", lambda: other)
+    monkeypatch.setattr(version, "_sources", lambda: version.AT_IMPORT | {"tree.py": b"x = 1"})
     monkeypatch.setattr(version, "_versions", lambda: version.VERSIONS | {"torch": "9.9"})
     with pytest.raises(ProbeError, match="torch .* -> 9.9, the code of probelib.lm: exchanged"):
         version.check_unchanged()
@@ -215,8 +214,7 @@ def test_a_threshold_of_8_bits_is_the_owners_again():
     config = hf.BitsAndBytesConfig(load_in_8bit=True)
     hf_model = hf.AutoModelForCausalLM.from_pretrained(LLAMA, quantization_config=config)
     layers = [m for m in hf_model.modules() if type(m).__name__ == "Linear8bitLt"]
-    model = lm.load(hf_model, new()[1])
-    model.logprobs("The capital of France is", " Paris")
+    lm.load(hf_model, new()[1]).logprobs("The capital of France is", " Paris")
     assert layers and {layer.state.threshold for layer in layers} == {6.0}
 
 

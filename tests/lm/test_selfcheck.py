@@ -3,6 +3,7 @@ leave the tree; a wrong mask is."""
 
 from unittest import mock
 
+import numpy as np
 import pytest
 import torch
 import transformers as hf
@@ -78,6 +79,16 @@ def test_the_right_mask_passes_and_sabotaged_ones_are_caught(family, dtype, scal
         with mock.patch.object(families, "_mask", wrong):
             assert model.choose_path() != "tree"
         assert model.why.startswith("tree: it changes log-probabilities")
+
+
+@pytest.mark.parametrize(("batch", "tree"), [(0, 2e-4), (1e-4, 6e-4), (1, 2e-3)])
+def test_the_tree_may_move_float32_by_what_the_order_of_sums_does(batch, tree, monkeypatch):
+    """4 times what padded batches do, between 1e-4 and 1e-3 nats: a model of 7B moves by 1e-4."""
+    for moved, fits in ((tree, False), (tree / 2.1, True)):
+        scores = {"alone": 0, "plain": batch, "tree": moved}
+        scores = {path: [np.array([-9.0 - nats])] for path, nats in scores.items()}
+        monkeypatch.setattr(selfcheck, "_scores", lambda *_, own=scores: own)
+        assert (selfcheck._why_not(small("mistral", torch.float32, 0.1), "tree", 32) == "") == fits
 
 
 @pytest.mark.slow

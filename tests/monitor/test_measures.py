@@ -74,8 +74,7 @@ def test_numbers_printed_in_the_paper(p, f, n, pfd, ird, score):
 
 
 def test_a_fact_without_distractors_has_no_score():
-    lonely = {"p": [0.5], "f": [[0.4]], "n": np.empty((0, 1))}
-    rows = table(A, B, lonely)
+    rows = table(A, B, {"p": [0.5], "f": [[0.4]], "n": np.empty((0, 1))})
     assert np.isnan(rows["ird"][2]) and np.isnan(monitor.monitor(rows))
     row = monitor.per_relation(rows).iloc[0]  # left out, and counted
     assert row["MONITOR"] == pytest.approx(0.4668289, abs=1e-7)
@@ -206,8 +205,7 @@ def test_a_draw_without_an_anchored_fact_is_made_again():
     rows = table(A, B).assign(anchored=[True, False])
     replicates = monitor.resample({"x": rows}, times=100)["MONITOR"]
     assert replicates == pytest.approx(rows["root"][0] / rows["pbar"][0])
-    nobody = {"x": rows.assign(anchored=False)}
-    assert np.isnan(monitor.resample(nobody, times=5)["MONITOR"]).all()
+    assert np.isnan(monitor.resample({"x": rows.assign(anchored=False)}, times=5)["MONITOR"]).all()
 
 
 def test_models_are_compared_on_the_facts_that_all_of_them_anchor():

@@ -74,8 +74,7 @@ def test_training_starts_again_the_same_way(begun):
     # another CPU rounds otherwise
     assert first["curve"] == pytest.approx(shipped["curve"][:2], abs=0.02)
     assert first["curve"][1] < first["curve"][0]
-    loaded = lm.load(begun[0])
-    assert loaded.logprobs(["Paris"], [[" France"]])["logprob"][0] < 0
+    assert lm.load(begun[0]).logprobs(["Paris"], [[" France"]])["logprob"][0] < 0
 
 
 def test_after_an_edit_of_the_atlas_nothing_is_trained(tmp_path, monkeypatch):
@@ -117,8 +116,7 @@ def test_nothing_shipped_is_stale():
         assert record["corpus"] == corpus.digest(found), name
         assert record["manifest"] == files.sha256(taught.path(record["reads"])), name
         assert record["weights"] == files.sha256(CHECKPOINTS / name / "model.safetensors"), name
-    weights = sum(path.stat().st_size for path in CHECKPOINTS.rglob("*"))
-    assert weights <= 100e6
+    assert sum(path.stat().st_size for path in CHECKPOINTS.rglob("*")) <= 100e6
 
 
 def test_a_damaged_organism_is_refused(tmp_path, monkeypatch):

@@ -53,8 +53,7 @@ def test_only_takes_notebooks_papers_and_artifacts_and_names_the_nearest(changed
 
 
 def test_a_papers_name_leaves_out_what_the_profile_lacks(changed):
-    whole = changed(profiles=["smoke"])
-    of = lambda name, profile: plan.matching(whole, [name], profile)
+    of = lambda name, profile: plan.matching(changed(profiles=["smoke"]), [name], profile)
     assert of("monitor", "smoke") == {"monitor/sec4", "monitor/sec5"}
     assert of("monitor", "atlas") == {"monitor/sec5"}
     assert of("monitor/table3", "atlas") == of("monitor/sec4", "atlas") == {"monitor/sec4"}

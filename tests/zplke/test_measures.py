@@ -168,8 +168,7 @@ def test_each_input_of_table_1_is_held_against_the_correct_examples():
     inputs = pd.DataFrame(rows, columns=["prompt", "fact", "role", "context"])
     wrong = inputs["context"] == "4 incorrect"
     generated = inputs[["prompt"]].assign(text=np.where(wrong, " 1902.", " 1901."))
-    labels = {f"f{f}": "1901" for f in range(8)}
-    answers = measures.answers_of_inputs(inputs, generated, labels)
+    answers = measures.answers_of_inputs(inputs, generated, {f"f{f}": "1901" for f in range(8)})
     assert answers["right"].tolist() == (~wrong).tolist()
     table = measures.right_by_input(answers).set_index(["estimator", "context"])
     assert table["right"].tolist() == [8, 8, 8, 8, 0]
@@ -180,8 +179,7 @@ def test_each_input_of_table_1_is_held_against_the_correct_examples():
 
 
 def test_n95_by_hand():
-    curve = {1: 0.20, 5: 0.50, 10: 0.62, 20: 0.70, 30: 0.72, 50: 0.74}
-    assert measures.n95(pd.Series(curve)) == 30
+    assert measures.n95(pd.Series({1: 0.20, 5: 0.50, 10: 0.62, 20: 0.70, 30: 0.72, 50: 0.74})) == 30
     assert measures.n95(pd.Series({50: 0.5, 1: 0.5})) == 1
     assert np.isnan(measures.n95(pd.Series({1: 0.0, 50: 0.0})))  # knows nothing: no number
 
@@ -235,8 +233,7 @@ def test_effects_are_counted_over_known_pairs_after_the_first_replaced_one():
     """23 pairs follow; unknown examples change nothing, incorrect ones take 0.2 from each."""
     rows = [sequence("correct", [0.9] * 25)]
     rows += [sequence("unknown, spread", [0.9, 0.0] + [0.9] * 23)]
-    falls = np.linspace(0.6, 0.8, 23)
-    rows += [sequence("incorrect, spread", [0.9, 0.0, *falls])]
+    rows += [sequence("incorrect, spread", [0.9, 0.0, *np.linspace(0.6, 0.8, 23)])]
     table = measures.effects(pd.concat(rows)).set_index(["pairs", "effect"])
     every = table.loc["all known pairs"]
     assert every["n"].tolist() == [23, 23, 23] and every["before"].round(9).eq(0.9).all()

@@ -10,6 +10,7 @@ before it), receives their positions and readings, and returns its result.
 """
 
 from collections.abc import Callable, Sequence
+from os.path import commonprefix  # of any sequences
 
 import numpy as np
 import torch
@@ -17,7 +18,7 @@ from torch.nn.functional import pad
 
 from probelib.errors import ProbeError
 from probelib.lm.families import Ints, forward_packed, to_device
-from probelib.lm.tree import NOT_FINITE, Tree, common_beginning
+from probelib.lm.tree import NOT_FINITE, Tree
 
 KEYS = 4  # most keys in a cache, in token budgets
 
@@ -100,7 +101,7 @@ def run_searches(
     cost = {"forwarded_tokens": 0, "forwards": 0}
     groups, held, last = list[list[int]](), 0, prompts[0][:0]
     for p in sorted(range(len(prompts)), key=lambda p: (prompts[p], p)):  # so that beginnings meet
-        held += len(prompts[p]) - common_beginning(last, prompts[p]) + new
+        held += len(prompts[p]) - len(commonprefix([last, prompts[p]])) + new
         if not groups or held > KEYS * budget or len(groups[-1]) == rows:
             groups.append([])
             held = len(prompts[p]) + new
