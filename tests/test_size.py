@@ -17,7 +17,7 @@ ROOMS = {
     "distractors": 1548,
     "explore": 769,
     "facts": 2000,
-    "grapheval": 1597,
+    "grapheval": 1592,
     "integrations": 191,
     "lm": 3839,
     "monitor": 1400,

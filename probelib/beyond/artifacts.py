@@ -27,7 +27,7 @@ def rank_measures(
     values: pd.DataFrame, tokens: pd.Series, design: pd.DataFrame, bed: str, seed: int
 ) -> pd.DataFrame:
     """``trial.rank`` of every contrast, long: ``contrast``, the measure's ``paper``, whether it is
-    a ``control``, what it ``asks``, its ``tokens`` a fact, what it ``added`` to the controls, and
+    a ``control``, its ``prompts``, its ``tokens`` a fact, what it ``added`` to the controls, and
     ``bed``, the name of the models."""
     control = [name for name in values["measure"].unique() if MEASURES[name].control]
     parts = {}
@@ -37,8 +37,8 @@ def rank_measures(
             more = trial.added(values, design, pairs, control, seed)
             parts[name] = parts[name].merge(more, "left", "measure")
     table = pd.concat(parts, names=["contrast"]).reset_index("contrast").reset_index(drop=True)
-    for column, field in {"paper": "paper", "asks": "prompts", "control": "control"}.items():
-        table[column] = [getattr(MEASURES[m], field) for m in table["measure"]]
+    for column in ("paper", "prompts", "control"):
+        table[column] = [getattr(MEASURES[m], column) for m in table["measure"]]
     return table.assign(tokens=table["measure"].map(tokens), bed=bed)
 
 
@@ -108,7 +108,7 @@ def quality_against_cost(*ranked: pd.DataFrame) -> Artifact:
     for axis in (axes[0, 0], costs):
         axis.tick_params("y", length=0, labelsize=report.SMALL)
     title = {"loc": "right", "fontsize": report.SMALL, "fontweight": "normal"}
-    axes[0, -1].set_title("tokens\nper fact", **title)
+    axes[0, -1].set_title(f"tokens per\nfact, {own['bed'].iloc[0]}", **title)
     for paper, colour in PAPER_COLOURS.items():
         if paper in set(own["paper"]):
             axes[0, 0].plot([], [], "o", color=colour, markersize=4, label=report.PAPERS[paper])
@@ -129,9 +129,10 @@ def _draw_bed(axis, points: pd.DataFrame, names: list[str], unable: list[str]) -
     points = points.set_index("measure")
     axis.axvspan(0, _best_control(points.reset_index())["concordance"], color="0.94", zorder=0)
     axis.axvline(0.5, color="0.3", linewidth=0.9, linestyle=":", zorder=1)
-    for name in unable:
-        look = {"va": "center", "color": "0.4", "fontsize": report.SMALL}
-        axis.text(0.51, names.index(name), "cannot judge", **look)
+    look = {"va": "center", "color": "0.4", "fontsize": report.SMALL}
+    for name in unable + [name for name in names if name not in points.index]:
+        said = "cannot judge" if name in unable else "not run"
+        axis.text(0.51, names.index(name), said, **look)
     for name, row in points[points.index.isin(names)].iterrows():
         place, (share, low, high) = names.index(name), row[trial.SHARE].astype(float)
         look = {"color": PAPER_COLOURS[row["paper"]], "marker": "o", "markersize": 4}
@@ -223,12 +224,12 @@ def training_mixture(
     same = design[design["model"] == twins[0]].reset_index(drop=True)
     pairs = trial.contrasts(same)[trial.ONE_MODEL]
     table = trial.change(*pair, same, pairs, seed=seed)
-    table.insert(1, "asks", [MEASURES[name].prompts for name in table["measure"]])
+    table.insert(1, "prompts", [MEASURES[name].prompts for name in table["measure"]])
     table = table.sort_values("after", ignore_index=True, **stats.BEST_FIRST)
     names = {"before": twins[0], "after": twins[1]}
     names |= {"mean before": f"mean {twins[0]}", "mean after": f"mean {twins[1]}"}
     frame = table.rename(columns=names)
-    shown = frame[["measure", "asks", "pairs", *twins, "change", "change low", "change high"]]
+    shown = frame[["measure", "prompts", "pairs", *twins, "change", "change low", "change high"]]
     return Artifact("beyond/training_mixture", frame, shown=shown)
 
 

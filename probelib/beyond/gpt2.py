@@ -81,8 +81,7 @@ def gpt2_accuracy(choices: pd.DataFrame) -> Artifact:
     gain = choices["correct"] - 1 / (choices["wrong"] + 1)
     low, high = stats.mean_interval(gain)
     above = {"value": gain.mean(), "low": low, "high": high, "n": len(gain)}
-    found = check("beyond/gpt2_accuracy", chance=above)
-    return Artifact("beyond/gpt2_accuracy", table, found)
+    return Artifact("beyond/gpt2_accuracy", table, check("beyond/gpt2_accuracy", chance=above))
 
 
 def gpt2_confidence(choices: pd.DataFrame) -> Artifact:

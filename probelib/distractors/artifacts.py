@@ -45,11 +45,10 @@ def _band(table: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
 def figure1(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
     """Mean Min@n against n on the facts S. ``outcomes``: strategy -> ``measures.outcomes``."""
     curves, last = _curves(outcomes, seed), outcomes["sem"].shape[1]
-    change = lambda a, b, n: change_of(outcomes[a], outcomes[b], n, seed=seed)
-    hardest = pd.DataFrame({f"n = {n}": change("appropt", "sem", n) for n in (1, last)}).T
-    found = {"hardest": hardest, "random": change("temp_sem", "random", last)}
+    gap = lambda a, b, n: change_of(outcomes[a], outcomes[b], n, seed=seed)
+    hardest = pd.DataFrame({f"n = {n}": gap("appropt", "sem", n) for n in (1, last)}).T
     figure = report.bands({"": curves}, "distractors n", "mean Min@n (lower: harder)")
-    claims = check("distractors/figure1", **found)
+    claims = check("distractors/figure1", hardest=hardest, random=gap("temp_sem", "random", last))
     return Artifact("distractors/figure1", _rows(curves, "strategy"), claims, figure)
 
 
@@ -282,6 +281,8 @@ def figure8(outcomes: dict[str, dict[str, pd.DataFrame]], seed: int = 0) -> Arti
         if len(fits):
             slopes[search] |= dict(zip(("value", "low", "high"), linear, strict=False))
             points = points.assign(**linear)
+            fit = "R² = {:.2f}, N90 = {:.0e} [{:.0e}, {:.0e}]".format(*linear[3:])
+            axis.set_title(f"{axis.get_title()}\n{fit}")
         frames.append(points)
     claims = check("distractors/figure8", slope=pd.DataFrame.from_dict(slopes, "index"))
     lines = axes[0].get_legend_handles_labels()
@@ -297,9 +298,8 @@ def _draw_fits(axis, points: pd.DataFrame, fits: pd.DataFrame) -> None:
         bar = np.abs([[row[end] - row["mean"]] for end in ends("mean")])
         name = row["model"].removeprefix("atlas-")
         axis.errorbar(row["parameters"], row["mean"], bar, label=name, **look)
-    reached = fits["size at 0.9"][fits["size at 0.9"] < 1e20]
-    ends_at = max([points["parameters"].max(), *reached])
-    grid = np.geomspace(points["parameters"].min() / 2, 2 * ends_at, 200)
+    far = max([points["parameters"].max(), *fits["size at 0.9"][fits["size at 0.9"] < 1e20]])
+    grid = np.geomspace(points["parameters"].min() / 2, 2 * far, 200)
     looks = {"linear": {"color": "0.75", "linewidth": 3}}
     looks["logit"] = {"color": "0.1", "linestyle": ":", "linewidth": 1.2}
     for fit in fits.itertuples():
@@ -307,5 +307,6 @@ def _draw_fits(axis, points: pd.DataFrame, fits: pd.DataFrame) -> None:
         value = value if fit.kind == "linear" else 1 / (1 + np.exp(-value))
         axis.plot(grid, value, zorder=1, **looks[fit.kind])
     axis.axhline(0.9, color="0.6", linewidth=1)
-    axis.set(xscale="log", xlabel="parameters", yticks=[0, 0.3, 0.6, 0.9], ylim=(0, 1))
+    axis.set(xscale="log", yticks=[0, 0.3, 0.6, 0.9], ylim=(0, 1))
+    axis.set_xlabel("parameters without embeddings")
     axis.tick_params(which="minor", labelbottom=False)

@@ -163,8 +163,7 @@ def beside(values: dict, replicates: dict, other: str, name: str) -> pd.DataFram
         gap = own - replicates[other]
         gap = gap[np.isfinite(gap)]
         tail = min((gap <= ROUNDING).sum(), (gap >= -ROUNDING).sum())
-        tested = measure != other and len(gap)
-        p = min(1.0, 2 * (tail + 1) / (len(gap) + 1)) if tested else np.nan
+        p = min(1.0, 2 * (tail + 1) / (len(gap) + 1)) if measure != other and len(gap) else np.nan
         rows.append([values[measure] - values[other], *stats.percentile_interval(gap), p])
     columns = [name, *ends(name), "p (Holm)"]
     table = pd.DataFrame(rows, index=pd.Index(replicates, name="measure"), columns=columns)

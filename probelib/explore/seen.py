@@ -175,7 +175,7 @@ def taught_of(model: str, fact: str) -> pd.Series | None:
 
 
 def known_by_measures(model: lm.LM, asked: Questions, folder: Path) -> pd.DataFrame:
-    """``measure``, ``paper``, ``asks``, ``value``, ``known`` (above one half; None: it has no
+    """``measure``, ``paper``, ``prompts``, ``value``, ``known`` (above one half; None: it has no
     threshold), ``why`` (the text instead, if the fact is not known)."""
     without = ("states", "generation") if model.device.type == "server" else ("states",)
     names = [name for name in measures_of(*PAPERS[:4], without=without) if name != "KaRR"]
@@ -187,4 +187,4 @@ def known_by_measures(model: lm.LM, asked: Questions, folder: Path) -> pd.DataFr
         known = None if name in OPEN or np.isnan(value) else bool(value > 0.5)
         why = f"answers “{extract(said[name])}”" if name in said and known is False else ""
         rows.append((name, MEASURES[name].paper, MEASURES[name].prompts, value, known, why))
-    return pd.DataFrame(rows, columns=["measure", "paper", "asks", "value", "known", "why"])
+    return pd.DataFrame(rows, columns=["measure", "paper", "prompts", "value", "known", "why"])

@@ -269,7 +269,7 @@ def _names_and_answers(facts: Facts, known: Facts) -> tuple[dict[str, set[str]],
 
 def counts(facts: Facts) -> pd.DataFrame:
     """Per relation: ``facts``, ``former`` (with an end), ``subjects``, ``objects`` (distinct),
-    ``majority`` (share of the most frequent object), ``object_in_subject`` (facts whose subject
+    ``majority`` (share of the most frequent object), ``object in subject`` (facts whose subject
     contains the label of the object), ``questions``, ``clozes``."""
     rows, labels = facts.facts, dict(tuples(facts.entities, "entity", "label"))
     ends = tuples(rows, "subject", "object")
@@ -279,7 +279,7 @@ def counts(facts: Facts) -> pd.DataFrame:
     columns = {"facts": groups.size(), "former": groups["former"].sum()}
     columns |= {"subjects": subject.nunique(), "objects": groups["object"].nunique()}
     columns |= {"majority": groups["object"].agg(majority)}
-    table = pd.DataFrame(columns | {"object_in_subject": groups["leaked"].sum()})
+    table = pd.DataFrame(columns | {"object in subject": groups["leaked"].sum()})
     names = facts.relations.set_index("relation")[["name"]]
     roles = pd.crosstab(facts.templates["relation"], facts.templates["role"])
     roles = roles.reindex(index=names.index, columns=["question", "cloze"], fill_value=0)

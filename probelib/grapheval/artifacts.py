@@ -61,7 +61,7 @@ def figure2(kg, labels: pd.DataFrame, quality: dict, scored: pd.DataFrame, width
         f"{2 * len(scored):,} statements judged\n{scores}",
     ]
     title = f"1  labels of {_short(labels['model'].iloc[0])}"
-    figure = flow({title: texts[:3], "2  judge (two boxes), 3  whole graph (last box)": texts[3:]})
+    figure = flow({title: texts[:3], "2  judge": texts[3:5], "3  whole graph": texts[5:]})
     return Artifact("grapheval/figure2", pd.DataFrame([counts], columns=columns), figure=figure)
 
 
@@ -153,12 +153,12 @@ def figure8(linked: pd.DataFrame) -> Artifact:
     """Correlations of the metrics with each other and more: ``measures.correlate_models``."""
     names = list(dict.fromkeys([*linked["y"], *linked["x"]]))  # T, I, C, D, ...
     n = linked["model"].nunique()
-    figure, axes = charts.subplots(charts.COLUMN, 0.9 + 0.95 * n, n)
+    figure, axes = charts.subplots(charts.COLUMN, 0.9 + 1.25 * n, n)
     for axis, (model, rows) in zip(axes[:, 0], linked.groupby("model", sort=False), strict=True):
         square = pd.DataFrame(np.eye(len(names)), names, names)
         for x, y, r in rows[["x", "y", "pearson"]].itertuples(index=False):
             square.loc[x, y] = square.loc[y, x] = r
-        heat(axis, square.loc[names[:3]].rename(index=LETTERS, columns=LETTERS))
+        heat(axis, square.loc[names[:5]].rename(index=LETTERS, columns=LETTERS))
         axis.set_title(_short(model), fontsize=8)
         axis.tick_params(axis="x", labelbottom=axis is axes[-1, 0])
     claims = check("grapheval/figure8", weak=measures.weak_links(linked))
@@ -184,17 +184,12 @@ def figure4(predicted: pd.DataFrame, substitute: pd.Series) -> Artifact:
 
 
 def table3(predicted: pd.DataFrame, substitute: pd.Series) -> Artifact:
-    """Judges on states of one model (rows) for answers of another (columns). See ``figure4``."""
+    """Judges on states of one model for answers of another. Arguments as in ``figure4``."""
     judged = predicted[predicted["by"] == "judge, instruction"]
     means = measures.held_out_quality(judged, ["states of", "answers of"])
-    wide = means.pivot(index="states of", columns="answers of", values="recall")
-    wide = wide.loc[substitute.index, substitute.index]
-    figure, axes = charts.subplots(charts.COLUMN, 1.2 + 0.4 * len(wide))
-    heat(axes[0, 0], wide.rename(index=_short, columns=_short), low=0, high=1, colours="Blues")
-    axes[0, 0].set(xlabel="answers of", ylabel="states of")
     found = measures.judge_differences(predicted, substitute)
     by = {key: found[key] for key in ("substitute", "majority") if key in found}
-    return Artifact("grapheval/table3", means, check("grapheval/table3", **by), figure)
+    return Artifact("grapheval/table3", means, check("grapheval/table3", **by))
 
 
 def table4(speeds: pd.DataFrame) -> Artifact:

@@ -99,7 +99,8 @@ def table2(judged: pd.DataFrame, sizes: dict[str, int]) -> Artifact:
         found = {"model": model} | interval("form", form, stats.mean_interval)
         claimed.append(found | interval("chance", judged - 50, stats.mean_interval))
     table, claimed = pd.DataFrame(rows).sort_values("parameters"), pd.DataFrame(claimed)
-    found = {"form": stats.magnitude(cases(claimed, "form")), "chance": cases(claimed, "chance")}
+    form, chance = (cases(claimed, name, n=len(own)) for name in ("form", "chance"))
+    found = {"form": stats.magnitude(form), "chance": chance}
     return Artifact("monitor/table2", table, check("monitor/table2", **found))
 
 
@@ -147,8 +148,8 @@ def table3(scores: dict[str, pd.DataFrame], prompts: pd.DataFrame) -> Artifact:
         row |= {"[Y_]": wrong.mean()} | interval("Δ [Y_]", wrong - base, stats.mean_interval)
         rows.append(row | {"answered": len(lost)} | interval("lost", lost, stats.mean_interval))
     table = pd.DataFrame(rows).sort_values("parameters")
-    found = {"right": cases(table, "Δ [Y]"), "wrong": cases(table, "Δ [Y_]")}
-    return Artifact("monitor/table3", table, check("monitor/table3", **found))
+    right, wrong = (cases(table, name, n=len(base)) for name in ("Δ [Y]", "Δ [Y_]"))
+    return Artifact("monitor/table3", table, check("monitor/table3", right=right, wrong=wrong))
 
 
 def figure3(prompts: pd.DataFrame, objects: pd.DataFrame, gold: str) -> Artifact:
@@ -180,7 +181,7 @@ def figure3(prompts: pd.DataFrame, objects: pd.DataFrame, gold: str) -> Artifact
 
 def table9(facts: Facts, whole: Facts) -> Artifact:
     """Facts, frames and known problems per relation: ``leaked``: the object is part of the subject;
-    ``several`` right ones, and ``right_distractor``, by the ``whole`` data."""
+    ``several`` right ones, and a ``right distractor``, by the ``whole`` data."""
     known, label = right_objects(whole), facts.entities.set_index("entity")["label"].str.casefold()
     offered = facts.distractors.groupby("fact")["object"].agg(set).to_dict()
     questions = facts.templates[facts.templates["role"] == "question"]
@@ -191,13 +192,14 @@ def table9(facts: Facts, whole: Facts) -> Artifact:
         flaws = (label[obj] in label[subject], len(right) > 1, bool(right & wrong))
         r = frames[relation]
         rows.append((relation, 1, r, *flaws, r + 1 + len(wrong)))  # prompts: R + 1 + M
-    flaws = ["leaked", "several", "right_distractor", "prompts"]
+    flaws = ["leaked", "several", "right distractor", "prompts"]
     rows = pd.DataFrame(rows, columns=["relation", "facts", "frames", *flaws])
     ways = {"facts": "sum", "frames": "first"} | dict.fromkeys(flaws, "sum")
     first = facts.templates[facts.templates["number"] == 1]
     first = first.pivot(index="relation", columns="role", values="template")
     named = {"statement": "template", "question": "prompt example"}
     table = facts.relations[["relation", "name", "object_type"]]
+    table = table.rename(columns={"object_type": "object type"})
     table = table.join(first.reindex(columns=list(named)).rename(columns=named), on="relation")
     return Artifact("monitor/table9", table.join(rows.groupby("relation").agg(ways), on="relation"))
 
@@ -238,8 +240,7 @@ def table5(measured: Measured, relations: list[str]) -> Artifact:
 
 def table10(measured: Measured, facts: Facts) -> Artifact:
     """MONITOR by relation and model."""
-    groups = measured.relations.groupby("relation")
-    about = groups.agg({"n": "first", "coverage": "median"})
+    about = measured.relations.groupby("relation").agg({"n": "first", "coverage": "median"})
     table = facts.relations[["relation", "name"]].join(about, on="relation")
     wide = measured.relations.pivot(index="relation", columns="model", values="MONITOR")
     table = table.join(wide[measured.models["model"]], on="relation")
@@ -257,7 +258,7 @@ def table11(measured: Measured) -> Artifact:
         r = _over_models(own["MONITOR"], own["avg acc"], own["model"])
         r_anchored = _over_models(own["MONITOR"], anchored, own["model"])
         rows.append({"relation": relation} | _columns(r_anchored, "r anchored") | _columns(r))
-    table = pd.DataFrame(rows)
+    table = pd.DataFrame(rows).sort_values("relation", key=lambda r: r.str[1:].astype(int))
     paper = published("monitor/table11").set_index("relation")["pearson_r"]
     table["paper's r"] = table["relation"].map(paper)
     if _few(measured.models):
@@ -338,8 +339,7 @@ def figure12(measured: Measured) -> Artifact:
     pairs = [pair for models in families.values() for pair in pairwise(models)]
     steps = {f"{b} - {a}": margin(measured, a, b) for a, b in pairs}
     found = {"falls": pd.DataFrame(ends).T, "steps": pd.DataFrame(steps).T}
-    claims = check("monitor/figure12", **found)
-    return Artifact("monitor/figure12", shown, claims, figure)
+    return Artifact("monitor/figure12", shown, check("monitor/figure12", **found), figure)
 
 
 # ---- section 5.2.2: stability
@@ -482,6 +482,7 @@ def figure9(measured: Measured, models: list[str], relation: str) -> Artifact:
         axis.legend(loc="upper left")
     axes[0, 0].set_ylim(0, 1.5 * axes[0, 0].get_ylim()[1])  # above the bars, for the legends
     axes[-1, 0].set(xlabel="probability of the anchor")
+    figure.suptitle(f"{relation}, {len(own)} facts", fontsize=8)
     found = {}
     for anchor in ("primary", "foreign") if len(models) > 1 else ():
         own = table[table["common"] & (table["anchor"] == anchor)]
@@ -527,7 +528,7 @@ def figure6(table: pd.DataFrame) -> Artifact:
     figure, ((axis,),) = charts.subplots(4.0, 4.4)
     _scatter(axis, table, "all frames", "first frames")
     for model, *ends in table[["model", "all frames", "least", "most"]].itertuples(index=False):
-        axis.vlines(*ends, color=model_style(model)["color"], linewidth=1, zorder=0)
+        axis.vlines(*ends, color=model_style(model)["color"], linewidth=1, zorder=1.8)
     axis.axline(2 * [axis.get_xlim()[0]], slope=1, color="0.6", linewidth=0.8, linestyle=":")
     axis.set(xlabel="MONITOR with all frames", ylabel="MONITOR with the first frames", aspect=1)
     columns, first = {"same": "all frames", "disjoint": "other frames"}, table["first frames"]
@@ -543,5 +544,5 @@ def figure10(table: pd.DataFrame, pairs: pd.DataFrame) -> Artifact:
     parts = [charts.marks(table, n).assign(frames=n) for n in ("all frames", "first frames")]
     figure = dot_rows({"": pd.concat(parts)}, "model", "frames", LOWER)
     _title(figure.axes[0], table)
-    claims = check("monitor/figure10", order=pairs, lower=cases(table, "change"))
+    claims = check("monitor/figure10", order=pairs, lower=cases(table, "change", n="n"))
     return Artifact("monitor/figure10", table, claims, figure)

@@ -316,8 +316,7 @@ def accuracy(grid: DataFrame, facts: DataFrame) -> DataFrame:
     for name, own in grid.groupby(relation, sort=False):
         for (template, context), n in own.notna().sum().items():
             if n:
-                share = 100 * own[template, context].mean()
-                rows.append((name, template, context, share, int(n)))
+                rows.append((name, template, context, 100 * own[template, context].mean(), int(n)))
     return DataFrame(rows, columns=["relation", "template", "context", "accuracy", "n"])
 
 
@@ -333,8 +332,7 @@ def summarize(runs: DataFrame) -> DataFrame:
 def checking(scores: DataFrame, prompts: DataFrame) -> DataFrame:
     """Fact checking: one row per prompt of ``prompts.checks``: ``fact``, ``relation``,
     ``template``, ``kind`` ("FC-pos": a true statement; "FC-neg": a false one), ``correct``. The
-    verdict is the more probable of "True" and "False"; equal probabilities are no verdict, hence
-    wrong."""
+    verdict is the more probable of "True" and "False"; if both are equal, it is wrong."""
     wide = scores.pivot(index="prompt", columns="candidate", values="logprob")
     says = np.sign(wide["True"] - wide["False"]).reindex(prompts["prompt"]).to_numpy()
     true = (prompts["context"] == "true").to_numpy()
@@ -358,9 +356,9 @@ def judge_forms(scores: dict[str, dict], prompts: dict[str, DataFrame]) -> DataF
 
 def spread_of_paraphrases(judged: DataFrame) -> DataFrame:
     """How much accuracy differs between paraphrases of one form: ``model``, ``kind``, ``value``,
-    ``low``, ``high``, in points. The best and the worst paraphrase are chosen on every second fact
-    and compared on the remaining ones, and vice versa: 0 on average if all are equally good. No
-    interval at a ceiling or a floor, or for fewer than two facts or paraphrases."""
+    ``low``, ``high``, in points, and ``n`` facts. The best and the worst paraphrase are chosen on
+    every second fact and compared on the others, and vice versa: 0 on average if all are equally
+    good. No interval at a ceiling or a floor, or for fewer than two facts or paraphrases."""
     rows = []
     for (model, kind), own in judged.groupby(["model", "kind"], sort=False):
         table = own.pivot_table("correct", "fact", "template", sort=False).to_numpy()
@@ -369,8 +367,9 @@ def spread_of_paraphrases(judged: DataFrame) -> DataFrame:
             means = stats.nanmean(chosen, 0)
             changes.append(compared[:, means.argmax()] - compared[:, means.argmin()])
         change = np.concatenate(changes)
-        rows.append((model, kind, stats.nanmean(change), *stats.mean_interval(change)))
-    return DataFrame(rows, columns=["model", "kind", "value", "low", "high"])
+        ends = stats.mean_interval(change)
+        rows.append((model, kind, stats.nanmean(change), *ends, len(table)))
+    return DataFrame(rows, columns=["model", "kind", "value", "low", "high", "n"])
 
 
 # ---- the facts, prompts and models of examples
@@ -520,8 +519,8 @@ def fewer_frames(measured: Measured, relation: str, size: int = 4, seed: int = 0
         first, whole = (stats.percentile_interval(own[:, j] - own[:, i]) for own in replicates)
         if whole[0] > 0:
             value = table["first frames"][j] - table["first frames"][i]
-            pairs[f"{table['model'][j]} - {table['model'][i]}"] = (value, *first)
-    return table, DataFrame(pairs, ["value", "low", "high"]).T
+            pairs[f"{table['model'][j]} - {table['model'][i]}"] = (value, *first, table["n"][0])
+    return table, DataFrame(pairs, ["value", "low", "high", "n"]).T
 
 
 def savings(rounds: DataFrame) -> DataFrame:

@@ -75,8 +75,7 @@ def style_at(place: int) -> dict:
 
 def size_axis(axis, sizes) -> None:
     """A logarithmic x axis of model sizes: ticks at the models, names at both ends (0.15M, 7B)."""
-    sizes = sorted(set(sizes))
-    ends = [sizes[0], sizes[-1]]
+    ends = [min(sizes), max(sizes)]
     unit = lambda n: f"{n / 1e9:.3g}B" if n >= 1e9 else f"{n / 1e6:.{'0f' if n > 1e8 else '2g'}}M"
     axis.set_xscale("log")
     axis.set_xticks(ends, [unit(n) for n in ends])
@@ -144,11 +143,13 @@ def heat(axis, table: pd.DataFrame, low=-1.0, high=1.0, colours: str = "RdBu") -
     axis.set_yticks(range(len(table)), table.index, fontsize=7)
     axis.grid(visible=False)
     axis.spines[:].set_visible(False)
+    if axis is axis.figure.axes[-1]:  # one bar for all panels, which share their scale
+        bar = axis.figure.colorbar(shown, ax=axis.figure.axes, fraction=0.05, pad=0.02, aspect=30)
+        bar.ax.tick_params(labelsize=SMALL)
 
 
 def literal_layout(figure) -> None:
-    """Make a figure ``literal`` before every layout, whichever function draws it first. The style
-    calls it for every figure."""
+    """Make a figure ``literal`` before every layout: the style calls it for every figure."""
     if engine := figure.get_layout_engine():
         lay_out = engine.execute
         engine.execute = lambda figure: (literal(figure), lay_out(figure))[1]

@@ -18,8 +18,7 @@ from probelib.paths import PACKAGE
 
 VERDICTS = ("shown", "reversed", "undecided", "no interval", "not testable here")
 ESTIMATES = ["value", "low", "high", "n", "missed"]
-COLUMNS = ["key", "claim", "statistic", "printed", "case", "value", "low", "high", "n", "verdict"]
-COLUMNS += ["missed"]
+COLUMNS = ["key", "claim", "statistic", "printed", "case", *ESTIMATES[:-1], "verdict", "missed"]
 FEWEST = 6  # cases; of fewer not even all of one sign are significant (two-sided, 5 %)
 
 
@@ -110,12 +109,13 @@ def interval(name: str, values, of) -> dict[str, float]:
     return {name: np.mean(values), f"{name} low": low, f"{name} high": high}
 
 
-def cases(table: pd.DataFrame, name: str, index="model", n: str | None = None) -> pd.DataFrame:
+def cases(table, name: str, index="model", n: str | int | None = None) -> pd.DataFrame:
     """The columns of a number and its interval as estimates for ``check``, one case per row, named
-    by column ``index``."""
+    by column ``index``; ``n``: a column, or a number that holds for all rows."""
     columns = {name: "value", f"{name} low": "low", f"{name} high": "high"}
-    columns |= {n: "n"} if n else {}
-    return table.set_index(index)[list(columns)].rename(columns=columns)
+    columns |= {n: "n"} if isinstance(n, str) else {}
+    found = table.set_index(index)[list(columns)].rename(columns=columns)
+    return found.assign(n=n) if isinstance(n, int) else found
 
 
 def result(own: pd.DataFrame, about: Claim) -> str:

@@ -220,16 +220,15 @@ def write_claims(profile: str, steps: list) -> Path | None:
 
 
 def _relinked(body: str, notebook: str, folder: Path) -> str:
-    """Rewrite the notebook's relative links for a page in ``folder``; its link to this page becomes
-    a link to the notebook."""
+    """The notebook's relative links for a page in ``folder``; its link to this page leads back."""
     home = (paths.NOTEBOOKS / notebook).parent
     back = f"[The notebook]({_link(paths.NOTEBOOKS / f'{notebook}.ipynb', folder)})"
     body = re.sub(r"\[Results of the (?:default run|study)\]\([^)]*\)", back, body)
 
     def relative(found: re.Match) -> str:
         target = home / found[2]
-        there = f"{found[1]}({_link(target, folder)}{found[3] or ''})"
-        return there if target.exists() else found[0]
+        place = f"({_link(target, folder)}{found[3] or ''})"
+        return found[1] + place if target.exists() else found[0]
 
     return re.sub(r"(\[[^\]]*\])\(([^)#:\s]+)(#[^)]*)?\)", relative, body)
 

@@ -131,7 +131,7 @@ def table3(everything: Facts, atlas: Facts) -> Artifact:
     laureates' prizes; a laureate of two prizes has two of each."""
     sample, rows = everything.facts.head(6), atlas.facts
     table = {"Name": everything.label(sample["subject"])}
-    table[everything.relations["name"].iloc[0]] = everything.label(sample["object"])
+    table[everything.relations["name"].iloc[0].capitalize()] = everything.label(sample["object"])
     for title, relation in (("Award year", "K1"), ("Nature of award", "P166")):
         prizes = rows[rows["relation"] == relation].groupby("subject")["object"].agg(", ".join)
         if sample["subject"].isin(prizes.index).any():
@@ -156,7 +156,8 @@ def figure3(measured: pd.DataFrame) -> Artifact:
         axis.fill_between(own["shots"], *ends, color=look["color"], alpha=0.15, linewidth=0)
     axis.axhline(level, color="0.4", linewidth=0.8)
     axis.text(frame["shots"].max(), level, "chance", ha="right", va="bottom", fontsize=SMALL)
-    axis.set(xlabel="examples", ylabel="accuracy", ylim=(0, None))
+    n, draws = measured["fact"].nunique(), measured["seed"].nunique()
+    axis.set(xlabel="examples", ylabel=f"accuracy, {n} facts, {draws} draws", ylim=(0, None))
     figure.legend(*axis.get_legend_handles_labels(), **LEGEND | {"ncols": 2})
     last = frame.groupby("model")[["mean", "n95"]].last().loc[models]
     fewer = stats.pearson_over_models(last["mean"], last["n95"], list(map(family, models)))
@@ -316,7 +317,7 @@ def relations_figure(name: str, cells: pd.DataFrame, facts: Facts) -> Artifact:
     figure = report.dot_rows(panels, "relation", "method", label, side=2)
     own = cells[cells["test"] == test]
     found, missed = {}, scores.NO_TEXT if name == "zplke/figure14" else ""
-    for key, other in {"prompts": "HGP", "few": "few-shot HGP", "plain": "plain sentence"}.items():
+    for key, other in {"prompts": "HGP", "few": "few-shot HGP"}.items():
         ahead = measures.relations_ahead(own, other)
         found[key] = _missed(ahead, missed, ahead.index)
     return Artifact(name, frame, check(name, **found), figure)
@@ -482,7 +483,7 @@ def table2(measured: pd.DataFrame, matrix: pd.DataFrame, described: pd.DataFrame
         return report.lacking("zplke/table2", table)
     table.insert(0, "family", table["smallest"].map(family))
     first = table[table["draw"] == 1]
-    lacks, shares = (cases(first, name, "family") for name in measures.GAPS[::-1])
+    lacks, shares = (cases(first, name, "family", "relations") for name in measures.GAPS[::-1])
     return Artifact("zplke/table2", table, check("zplke/table2", lacks=lacks, shares=shares))
 
 
@@ -503,7 +504,7 @@ def table11(measured: pd.DataFrame, base_of: dict[str, str]) -> Artifact:
         return report.lacking("zplke/table11", table)
     tests = dict(zip(dict(pairs), measures.compare(measured, pairs), strict=True))
     table["p (Holm)"] = table["tuned"].map(tests).where(table["draw"] == 1)
-    known = cases(table[table["draw"] == 1], "eta", "tuned")
+    known = cases(table[table["draw"] == 1], "eta", "tuned", "relations")
     return Artifact("zplke/table11", table, check("zplke/table11", known=known))
 
 
@@ -515,7 +516,7 @@ def figure9(measured: pd.DataFrame, base_of: dict[str, str]) -> Artifact:
         before, after, row = by_relation[base], by_relation[tuned], {"base": base, "tuned": tuned}
         for name, values in zip(TUNING, (before, after, after - before), strict=True):
             row |= measures.bounds(name, values.mean(), stats.mean_interval(values))
-        rows.append(row)
+        rows.append(row | {"relations": len(before)})
     frame = pd.DataFrame(rows, columns=None if rows else ["base", "tuned"])
     if frame.empty:
         return report.lacking("zplke/figure9", frame)
@@ -523,5 +524,5 @@ def figure9(measured: pd.DataFrame, base_of: dict[str, str]) -> Artifact:
     base, tuned, difference = (report.marks(named, name).assign(of=name) for name in TUNING)
     panels = {"accuracy": pd.concat([base, tuned]), "fine-tuned minus base": difference}
     figure = report.dot_rows(panels, "model", "of", "accuracy, and its difference", level=0)
-    claims = check("zplke/figure9", lower=cases(frame, "difference", "tuned"))
+    claims = check("zplke/figure9", lower=cases(frame, "difference", "tuned", "relations"))
     return Artifact("zplke/figure9", frame, claims, figure)

@@ -224,8 +224,7 @@ def effects(positions: pd.DataFrame) -> pd.DataFrame:
     pairs = pairs.merge(untouched, on=key, suffixes=("", "_before"))
     at = pairs["position"].where(pairs["role"] == "replaced")
     first = at.groupby([pairs["context"], pairs["seed"]]).transform("min")
-    counted = pairs["known"] & (pairs["role"] != "replaced") & (pairs["position"] >= first)
-    pairs = pairs[counted]
+    pairs = pairs[pairs["known"] & (pairs["role"] != "replaced") & (pairs["position"] >= first)]
     pairs = pairs.assign(kind=pairs["context"].str.split(",").str[0])
     rows = []
     after = pairs[pairs["role"] == "after"]

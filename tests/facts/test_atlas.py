@@ -61,7 +61,7 @@ def test_the_shipped_atlas_is_sound():
     assert problems(atlas) == [] and wrong_distractors(current(atlas), atlas) == 0
     table = facts.counts(atlas)
     assert (table["objects"] >= 100).sum() >= 12 and table["former"].sum() >= 150
-    assert table["object_in_subject"].sum() <= 0.03 * len(atlas.facts)
+    assert table["object in subject"].sum() <= 0.03 * len(atlas.facts)
 
 
 def test_problems_are_named():

@@ -73,7 +73,7 @@ def test_flaws_of_the_real_files(fktc):
     table = artifacts.table9(data, data).frame.set_index("relation")
     assert table["frames"].to_dict() == {"P176": 7, "P264": 6, "P101": 7}
     assert table["several"]["P101"] == 66 and table["leaked"]["P176"] == 791
-    assert table["right_distractor"]["P101"] == 4
+    assert table["right distractor"]["P101"] == 4
     assert table["prompts"].to_dict() == {"P176": 12766, "P264": 5148, "P101": 9048}
 
 
@@ -87,4 +87,4 @@ def test_what_a_sample_does_not_show_the_whole_data_does():
     some = replace(some, distractors=offered)
     rows = [artifacts.table9(some, known).frame.iloc[0] for known in (some, whole)]
     assert [row["several"] for row in rows] == [0, 1]
-    assert [row["right_distractor"] for row in rows] == [0, 1]
+    assert [row["right distractor"] for row in rows] == [0, 1]

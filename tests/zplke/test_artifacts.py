@@ -26,7 +26,7 @@ def test_smallest_and_largest_of_a_family_and_pairs_with_their_base():
     matrix = pd.DataFrame(index=["a-2m", "a-1m", "b-1m"])
     table = artifacts.table2(measured, matrix, described)
     assert table.frame[["smallest", "largest", "eta"]].values.tolist() == [["a-1m", "a-2m", 1.0]]
-    assert verdicts(table) == {"lacks": ["no interval"], "shares": ["shown"]}  # no ceiling
+    assert verdicts(table) == {"lacks": ["no interval"], "shares": ["not testable here"]}
     assert artifacts.table2(measured, matrix.iloc[[2]], described).frame.empty
     tuned = artifacts.table11(measured, {"a-2m-it": "a-2m", "z-it": ""}).frame.iloc[0]
     assert (tuned["base"], tuned["eta"]) == ("a-2m", 1)
