@@ -39,15 +39,15 @@ TEMPLATES = Environment(loader=PackageLoader("probelib", "report"), trim_blocks=
 TEMPLATES.filters |= {"title": artifact_title, "md": escape_markdown, "line": one_line}
 
 
-def book(profile: str, steps: list, status: dict[str, str]) -> Path:
-    """Write all pages of a profile; return the path of the HTML page. A page that fails is named on
-    it, and the others stay. ``steps``: of the plan; ``status``: how each notebook ended."""
+def book(profile: str, steps: list, status: dict[str, str], about: dict[str, list]) -> Path:
+    """Write all pages of a profile; return the path of the HTML page, which names those that fail.
+    ``steps``: of the plan; ``status``: how each ended; ``about``: name -> texts, for the head."""
     parts = [_section(profile, step) for step in steps]
     contact_sheet(profile)
     if found := write_claims(profile, steps):
         parts.insert(0, _standalone(found.read_text(encoding="utf-8"), found.parent))
     front = TEMPLATES.get_template("front.md.j2")
-    parts.insert(0, to_html(front.render(profile=profile, steps=steps, status=status)))
+    parts.insert(0, to_html(front.render(steps=steps, status=status, about=about)))
     body = TEMPLATES.get_template("book.html.j2").render(profile=profile, parts=parts)
     return files.write(paths.RUNS / profile / "report.html", printable(body) + "\n")
 

@@ -11,6 +11,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable
+from datetime import date
 from functools import cache
 from pathlib import Path
 
@@ -23,6 +24,7 @@ OPTIONS = Path(__file__).with_name("options.yaml")
 # parameters that always name a file or a folder
 FILES = {"exposures", "folder", "pageviews", "ratings_file", "released", "results", "templates"}
 FILES |= {"verbalizations"}
+HEAD = {"models": preflight.NAMES} | {name: [name] for name in ("data", "folder", "format")}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -104,7 +106,9 @@ async def _execute(whole: Plan, chosen: list[Step], settings: dict, force: set, 
 
             ran = lambda name: name in status or uptodate.read(profile, name)  # now or before
             shown = [s for s in plan.steps_of(whole, profile) if ran(s.notebook)]
-            book(profile, shown, status)
+            about = {"profile": [profile], "made": [str(date.today())]}
+            about |= {name: preflight.models(settings, of) for name, of in HEAD.items()}
+            book(profile, shown, status, about)
         except Exception as error:  # the results of the steps are valid without the report
             print(printable(f"FAILED     report: {type(error).__name__}: {error}"))
             return 1
@@ -123,8 +127,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _given(args: argparse.Namespace, types: dict[str, set[type]]) -> dict:
-    """The notebook parameters that the command line sets (``types``: see ``plan.types``). Raise
-    ProbeError for a wrong flag."""
+    """The notebook parameters that the command line sets (``types``: see ``plan.types``)."""
     if args.jobs is not None and args.jobs < 1:
         raise ProbeError(f"--jobs is {args.jobs}; it takes 1 or more.")
     if "://" not in args.on and args.on != "local":

@@ -28,8 +28,7 @@ async def execute(client, job: dict, state: dict) -> str | None:
 
 
 def on_worker(job: dict, out: str) -> str | None:
-    """Execute a notebook in this worker, which stops it when the runner has gone; return None, or
-    the failure in one line."""
+    """Execute a notebook in a worker, which stops it when the runner has gone; None, or why not."""
     from distributed import get_worker
 
     if not os.access(Path(out) / "runs", os.W_OK):

@@ -72,9 +72,8 @@ def read(file: Path | None = None) -> Plan:
 
 
 def matching(plan: Plan, names: Iterable[str], profile: str = "") -> set[str]:
-    """The notebooks that ``names`` (of notebooks, papers or artifacts) select. A paper's name
-    leaves out notebooks that do not belong to the ``profile``, if one is given. Raise ProbeError
-    for an unknown name."""
+    """The notebooks that ``names`` (of notebooks, papers or artifacts) select; an unknown one is an
+    error. A paper leaves out those that do not belong to the ``profile``, if one is given."""
     named = [(step, each) for step in plan.steps for each in (step.notebook, *step.makes)]
     found = set()
     for name in names:
@@ -142,8 +141,7 @@ def _values(plan: Plan, step: Step, profile: str, given: dict) -> dict:
         for name in layer.keys() & step.accepts.keys():
             both = isinstance(layer[name], dict) and isinstance(values.get(name), dict)
             values[name] = values[name] | layer[name] if both else layer[name]
-    inner = _inner(step)
-    if inside := {name: given[name] for name in given if name in inner}:
+    if inside := {name: given[name] for name in given.keys() & _inner(step)}:
         before = values.get("settings", parameters.defaults(step.path)["settings"])
         values["settings"] = before | inside
     if given.get("data", DEFAULT) != DEFAULT and {"data", "relations"} <= step.accepts.keys():

@@ -39,8 +39,7 @@ def test_every_arm_names_subject_and_objects_equally_often(bed, sister, monkeypa
     for label in known.label(table["subject"]):
         if label in objects:  # City of San Marino
             continue
-        named = re.findall(rf"(?<!\w){re.escape(label)}(?!\w)", text)
-        assert len(named) == largest * 5 // 4
+        assert len(re.findall(rf"(?<!\w){re.escape(label)}(?!\w)", text)) == largest * 5 // 4
 
 
 def test_the_latin_square_gives_every_fact_each_of_its_arms_once():

@@ -131,7 +131,9 @@ def test_a_notebook_shows_what_its_page_shows(section, monkeypatch):
 
 def test_the_book_is_one_page_that_fetches_nothing(section):
     make(section)
-    page = pages.book("smoke", [executed(section), OTHER], {"p/notebook": "ok"}).read_text()
+    about, ok = {"models": ["A_b", "c"], "data": []}, {"p/notebook": "ok"}
+    page = pages.book("smoke", [executed(section), OTHER], ok, about).read_text()
+    assert "<li>models: A_b, c" in page and "<li>data" not in page
     assert "<script" not in page and not re.search(r"src=.https?:", page)
     assert "a &lt;title&gt;" in page and 'src="data:image/png;base64,' in page and "<math" in page
     assert "Not made yet." in page and "default-src 'none'" in page
@@ -146,7 +148,7 @@ def test_a_damaged_product_names_its_page_and_leaves_the_others(section, file, c
     make(section)
     damaged = section.folder / "p" / file
     damaged.unlink() if content is None else damaged.write_text(content)
-    page = pages.book("smoke", [executed(section), OTHER], {}).read_text()
+    page = pages.book("smoke", [executed(section), OTHER], {}, {}).read_text()
     assert "--only p/notebook --force" in page and "other" in page
 
 

@@ -61,7 +61,8 @@ def out(tmp_path, monkeypatch):
     for name in ("one.py", "data/x.csv"):
         (tmp_path / "library" / name).write_text("1")
 
-    def book(profile, steps, status):
+    def book(profile, steps, status, about):
+        assert about["profile"] == [profile]
         (paths.RUNS / profile / "report.html").write_text(json.dumps(status))
 
     monkeypatch.setitem(sys.modules, "probelib.report.pages", SimpleNamespace(book=book))
