@@ -258,7 +258,7 @@ def table11(measured: Measured) -> Artifact:
         r = _over_models(own["MONITOR"], own["avg acc"], own["model"])
         r_anchored = _over_models(own["MONITOR"], anchored, own["model"])
         rows.append({"relation": relation} | _columns(r_anchored, "r anchored") | _columns(r))
-    table = pd.DataFrame(rows).sort_values("relation", key=lambda r: r.str[1:].astype(int))
+    table = pd.DataFrame(rows).sort_values("relation", key=lambda r: r.str.pad(99))
     paper = published("monitor/table11").set_index("relation")["pearson_r"]
     table["paper's r"] = table["relation"].map(paper)
     if _few(measured.models):
@@ -482,7 +482,7 @@ def figure9(measured: Measured, models: list[str], relation: str) -> Artifact:
         axis.legend(loc="upper left")
     axes[0, 0].set_ylim(0, 1.5 * axes[0, 0].get_ylim()[1])  # above the bars, for the legends
     axes[-1, 0].set(xlabel="probability of the anchor")
-    figure.suptitle(f"{relation}, {len(own)} facts", fontsize=8)
+    figure.suptitle(f"{relation}, {drawn['fact'].nunique()} facts", fontsize=8)
     found = {}
     for anchor in ("primary", "foreign") if len(models) > 1 else ():
         own = table[table["common"] & (table["anchor"] == anchor)]
