@@ -47,7 +47,7 @@ def measure(table: str, folder: str | Path, world: list, subjects: int, goals: d
     logging.disable_progress_bar()
     ours = lm.load(str(folder))
     # as everybody loads it: nothing of ours in it
-    theirs = hf.AutoModelForCausalLM.from_pretrained(folder).eval()
+    theirs = hf.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     if ours.choose_path() != "tree":
         raise ProbeError("the fast path refused its own model")
     rows = many_shot(ours, theirs, world, goals, subjects)
