@@ -282,7 +282,7 @@ def figure8(outcomes: dict[str, dict[str, pd.DataFrame]], seed: int = 0) -> Arti
             slopes[search] |= dict(zip(("value", "low", "high"), linear, strict=False))
             points = points.assign(**linear)
             fit = "R² = {:.2f}, N90 = {:.0e} [{:.0e}, {:.0e}]".format(*linear[3:])
-            axis.set_title(f"{axis.get_title()}\n{fit}")
+            axis.set_title(f"{axis.get_title('left')}\n{fit}")
         frames.append(points)
     claims = check("distractors/figure8", slope=pd.DataFrame.from_dict(slopes, "index"))
     lines = axes[0].get_legend_handles_labels()
