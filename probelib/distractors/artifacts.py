@@ -148,9 +148,8 @@ def table4(table: pd.DataFrame) -> Artifact:
 
 
 def count_errors(verbalizations: str | Path | None = None) -> tuple[pd.Series, int]:
-    """How many sentences have each error and each kind of worst error (``WORST``), and how many
-    sentences there are: the authors' annotated ones of the present tense (taxonomy.csv); None: the
-    counts behind the paper's printed shares."""
+    """Numbers of sentences with each error and each kind of worst error (``WORST``), and of all:
+    of the authors' annotated ones (taxonomy.csv); None: behind the paper's printed shares."""
     if verbalizations is None:
         shares = (published.table(f"distractors/table{i}")["proportion_pct"] for i in (5, 6))
         errors, worst = (own.mul(ANNOTATED / 100).round().astype(int) for own in shares)
@@ -182,8 +181,7 @@ def table6(counts: pd.Series, n: int) -> Artifact:
 
 
 def table8(sentences: pd.DataFrame, made: dict[str, pd.DataFrame]) -> Artifact:
-    """Kinds of errors, each with the first of the ``sentences`` that its rule changes. ``made``:
-    error -> the same prompts with this error (``prompts.flawed``)."""
+    """Kinds of errors, and the first of the ``sentences`` that each rule changes (``made``)."""
     rows = []
     for name, meaning in ERRORS.items():
         rule, pair = "not made: it changes what is said", ("–", "–")
@@ -197,8 +195,7 @@ def table8(sentences: pd.DataFrame, made: dict[str, pd.DataFrame]) -> Artifact:
 
 
 def figure3(table: pd.DataFrame, missed: str = "") -> Artifact:
-    """Agreement against the number of distractors (``measures.agreement_by_n``). ``missed``, also
-    of figures 4 and 6: see ``Calibrations``."""
+    """Agreement by number of distractors (``measures.agreement_by_n``; ``Calibrations.missed``)."""
     curves = {s: _band(own, "n", "tau") for s, own in table.groupby("strategy", sort=False)}
     last = table["n"].max()
     figure = report.bands({"": curves}, "distractors n", "Kendall's tau")
@@ -264,6 +261,10 @@ def figure5(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
 
 def figure8(outcomes: dict[str, dict[str, pd.DataFrame]], seed: int = 0) -> Artifact:
     """Avg@20 against model size with fits; ``outcomes``: search -> ``scores.outcomes_by_model``."""
+    sizes = {m: own.attrs["parameters"] for by in outcomes.values() for m, own in by.items()}
+    if len(set(sizes.values())) < 2:
+        table = pd.DataFrame(sizes.items(), columns=["model", "parameters"])
+        return report.lacking("distractors/figure8", table)
     shared = {"columns": len(outcomes), "sharex": True, "sharey": True}
     figure, (axes,) = report.subplots(report.TWO_COLUMNS, 2.6, **shared)
     frames, slopes = [], {}
@@ -271,7 +272,7 @@ def figure8(outcomes: dict[str, dict[str, pd.DataFrame]], seed: int = 0) -> Arti
         n = min(READ_AT, *(beaten.shape[1] for beaten in own.values()))
         points = _rows(_curves(own, seed, "Avg"), "model", strategy=search).query("n == @n")
         points = points.drop(columns="n").assign(family=points["model"].map(report.family))
-        points["parameters"] = [own[name].attrs["parameters"] for name in points["model"]]
+        points["parameters"] = points["model"].map(sizes)
         values = {name: per_fact(beaten, "Avg")[n] for name, beaten in own.items()}
         points, fits = measures.scaling(points, values)
         _draw_fits(axis, points, fits)

@@ -89,8 +89,7 @@ def flawed(prompts: pd.DataFrame, facts: Facts, shares: dict[str, float], seed: 
     for prompt, fact, text in prompts[["prompt", "fact", "text"]].itertuples(index=False):
         made, draw = [], rng(seed, "flaw", prompt)
         for name, share in shares.items():
-            chosen = draw.random() < share
-            spoilt = with_error(text, subjects[fact], name) if chosen else text
+            spoilt = with_error(text, subjects[fact], name) if draw.random() < share else text
             if spoilt != text:
                 text, made = spoilt, [*made, name]
         texts.append(text)
