@@ -130,7 +130,7 @@ def _draw_bed(axis, points: pd.DataFrame, names: list[str], unable: list[str]) -
     axis.axvspan(0, _best_control(points.reset_index())["concordance"], color="0.94", zorder=0)
     axis.axvline(0.5, color="0.3", linewidth=0.9, linestyle=":", zorder=1)
     look = {"va": "center", "color": "0.4", "fontsize": report.SMALL}
-    for name in unable + [name for name in names if name not in points.index]:
+    for name in [name for name in names if name not in points.index]:
         said = "cannot judge" if name in unable else "not run"
         axis.text(0.51, names.index(name), said, **look)
     for name, row in points[points.index.isin(names)].iterrows():

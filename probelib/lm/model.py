@@ -17,7 +17,7 @@ from probelib.lm.names import format_of
 from probelib.lm.tokens import Tokens
 
 BUDGETS = {"cpu": 512, "cuda": 2048}  # tokens packed into one row
-NARROW, LONG = 1024, 8192  # models of at most this width wait for a GPU's kernels to start
+NARROW, LONG = 576, 8192  # models of at most this width wait for a GPU's kernels to start
 DEEPEST = 10_000  # layers; a file that names more is damaged
 # RoBERTa and its kin number the first token's position pad_token_id + 1: the table is that longer
 SHIFTED = re.compile("|".join(text.DATA["shifted_positions"]))
@@ -321,5 +321,5 @@ class LM(Model):
         return LONG if self.device.type == "cuda" and width <= NARROW else BUDGETS[self.device.type]
 
     def rows(self, most: int, budget: int) -> int:
-        """Rows of a padded batch: ``most`` with the first budget, fewer with a reduced one."""
+        """Rows of a padded batch: ``most``, fewer if the budget is below its device's."""
         return min(most, max(1, most * budget // BUDGETS[self.device.type]))

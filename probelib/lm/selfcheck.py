@@ -25,7 +25,7 @@ PATHS = ("tree", "repeated", "plain", "alone")
 # 8 bits, rounding a sum differently moves some activations to the next of 256 steps (fewer than 1
 # token in 50, up to 0.07 nats observed).
 TOLERANCE = {torch.float32: 1e-4, torch.float16: 0.02, torch.bfloat16: 0.1, "8bit": 0.1}
-# or this many times the model's own difference between batch sizes (in float32 up to ``BATCHED``)
+# or this many times the model's own difference between batch sizes (float32: both to ``BATCHED``)
 ROUNDINGS = 4
 # In half precision this share of the tokens must agree: one flipped expert of a mixture moves a few
 # tokens by a nat.
@@ -91,7 +91,7 @@ def _why_not(model, path: str, budget: int) -> str:
     rounds = model.hf_model.dtype != torch.float32 or bool(model.quantize)
     truth, padded = ((exact or scores)[key] for key in ("alone", "plain"))
     noise = 0 if isinstance(padded, str) else _largest(padded, truth)
-    limit = np.clip(ROUNDINGS * noise, TOLERANCE[torch.float32], BATCHED)
+    limit = np.clip(ROUNDINGS * noise * (noise <= BATCHED), TOLERANCE[torch.float32], BATCHED)
     limit = BATCHED if path == "plain" else limit
     if exact and not (moved := _largest(exact[path], exact["alone"])) <= limit:
         return f"it changes log-probabilities by up to {moved:.1g} nats in float32"

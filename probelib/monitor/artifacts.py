@@ -96,10 +96,10 @@ def table2(judged: pd.DataFrame, sizes: dict[str, int]) -> Artifact:
         rows.append(row)
         form, judged = own["QA"] - own["WP"], (own["FC-pos"] + own["FC-neg"]) / 2
         rows[-1] |= interval("FC", judged, stats.mean_interval)
-        found = {"model": model} | interval("form", form, stats.mean_interval)
+        found = {"model": model, "n": form.count()} | interval("form", form, stats.mean_interval)
         claimed.append(found | interval("chance", judged - 50, stats.mean_interval))
     table, claimed = pd.DataFrame(rows).sort_values("parameters"), pd.DataFrame(claimed)
-    form, chance = (cases(claimed, name, n=len(own)) for name in ("form", "chance"))
+    form, chance = cases(claimed, "form", n="n"), cases(claimed, "chance")
     found = {"form": stats.magnitude(form), "chance": chance}
     return Artifact("monitor/table2", table, check("monitor/table2", **found))
 
@@ -148,7 +148,7 @@ def table3(scores: dict[str, pd.DataFrame], prompts: pd.DataFrame) -> Artifact:
         row |= {"[Y_]": wrong.mean()} | interval("Δ [Y_]", wrong - base, stats.mean_interval)
         rows.append(row | {"answered": len(lost)} | interval("lost", lost, stats.mean_interval))
     table = pd.DataFrame(rows).sort_values("parameters")
-    right, wrong = (cases(table, name, n=len(base)) for name in ("Δ [Y]", "Δ [Y_]"))
+    right, wrong = (cases(table, name) for name in ("Δ [Y]", "Δ [Y_]"))
     return Artifact("monitor/table3", table, check("monitor/table3", right=right, wrong=wrong))
 
 
@@ -258,7 +258,7 @@ def table11(measured: Measured) -> Artifact:
         r = _over_models(own["MONITOR"], own["avg acc"], own["model"])
         r_anchored = _over_models(own["MONITOR"], anchored, own["model"])
         rows.append({"relation": relation} | _columns(r_anchored, "r anchored") | _columns(r))
-    table = pd.DataFrame(rows).sort_values("relation", key=lambda r: r.str.pad(99))
+    table = pd.DataFrame(rows)
     paper = published("monitor/table11").set_index("relation")["pearson_r"]
     table["paper's r"] = table["relation"].map(paper)
     if _few(measured.models):
@@ -544,5 +544,5 @@ def figure10(table: pd.DataFrame, pairs: pd.DataFrame) -> Artifact:
     parts = [charts.marks(table, n).assign(frames=n) for n in ("all frames", "first frames")]
     figure = dot_rows({"": pd.concat(parts)}, "model", "frames", LOWER)
     _title(figure.axes[0], table)
-    claims = check("monitor/figure10", order=pairs, lower=cases(table, "change", n="n"))
+    claims = check("monitor/figure10", order=pairs, lower=cases(table, "change"))
     return Artifact("monitor/figure10", table, claims, figure)

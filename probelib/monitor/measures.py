@@ -519,8 +519,8 @@ def fewer_frames(measured: Measured, relation: str, size: int = 4, seed: int = 0
         first, whole = (stats.percentile_interval(own[:, j] - own[:, i]) for own in replicates)
         if whole[0] > 0:
             value = table["first frames"][j] - table["first frames"][i]
-            pairs[f"{table['model'][j]} - {table['model'][i]}"] = (value, *first, table["n"][0])
-    return table, DataFrame(pairs, ["value", "low", "high", "n"]).T
+            pairs[f"{table['model'][j]} - {table['model'][i]}"] = (value, *first)
+    return table, DataFrame(pairs, ["value", "low", "high"]).T
 
 
 def savings(rounds: DataFrame) -> DataFrame:

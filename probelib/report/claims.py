@@ -109,13 +109,12 @@ def interval(name: str, values, of) -> dict[str, float]:
     return {name: np.mean(values), f"{name} low": low, f"{name} high": high}
 
 
-def cases(table, name: str, index="model", n: str | int | None = None) -> pd.DataFrame:
+def cases(table, name: str, index="model", n: str | None = None) -> pd.DataFrame:
     """The columns of a number and its interval as estimates for ``check``, one case per row, named
-    by column ``index``; ``n``: a column, or a number that holds for all rows."""
+    by column ``index``; ``n``: the column of their numbers of facts or other units."""
     columns = {name: "value", f"{name} low": "low", f"{name} high": "high"}
-    columns |= {n: "n"} if isinstance(n, str) else {}
-    found = table.set_index(index)[list(columns)].rename(columns=columns)
-    return found.assign(n=n) if isinstance(n, int) else found
+    columns |= {n: "n"} if n else {}
+    return table.set_index(index)[list(columns)].rename(columns=columns)
 
 
 def result(own: pd.DataFrame, about: Claim) -> str:

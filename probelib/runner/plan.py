@@ -141,7 +141,7 @@ def _values(plan: Plan, step: Step, profile: str, given: dict) -> dict:
         for name in layer.keys() & step.accepts.keys():
             both = isinstance(layer[name], dict) and isinstance(values.get(name), dict)
             values[name] = values[name] | layer[name] if both else layer[name]
-    if inside := {name: given[name] for name in given.keys() & _inner(step)}:
+    if inside := {name: given[name] for name in given if name in _inner(step)}:
         before = values.get("settings", parameters.defaults(step.path)["settings"])
         values["settings"] = before | inside
     if given.get("data", DEFAULT) != DEFAULT and {"data", "relations"} <= step.accepts.keys():

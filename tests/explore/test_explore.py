@@ -82,8 +82,7 @@ def test_a_served_model_is_looked_at_without_its_decoder(own, folder):
     """A decoder walks beams, which no server gives; there the model itself answers statements."""
     from tests.lm.remote.server import NAME, honest, serving
 
-    rows = ("Ix,liege,Atreides", "Giedi,liege,Harkonnen", "Caladan,liege,Corrino")
-    pool = own(*rows)
+    pool = own("Ix,liege,Atreides", "Giedi,liege,Harkonnen", "Caladan,liege,Corrino")
     fact = pool.now.facts["fact"][0]
     with serving(honest) as (url, _):
         there = explore.look(pool, f"{url}#{NAME}", fact, folder)

@@ -66,8 +66,7 @@ def test_corrupted_triples_are_false_differ_in_one_part_and_depend_on_nothing_el
     true = np.stack([getattr(graph, slot)[false["triple"]] for slot in SLOTS], axis=1)
     different = true != false[list(SLOTS)].to_numpy()
     assert (different.sum(axis=1) == 1).all() and (different.argmax(axis=1) == false["slot"]).all()
-    some = false["triple"].iloc[[2000, 3, 700]].to_numpy()
-    alone = corrupt(graph, some, 3, hard)
+    alone = corrupt(graph, false["triple"].iloc[[2000, 3, 700]].to_numpy(), 3, hard)
     assert alone.values.tolist() == false.iloc[[2000, 3, 700]].values.tolist()
     if hard:
         tails = set(zip(graph.relation.tolist(), graph.tail.tolist(), strict=True))

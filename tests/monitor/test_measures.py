@@ -238,7 +238,7 @@ def test_fewer_frames_by_hand():
     assert found["other frames"]["y"] == pytest.approx(monitor.monitor(rest))
     assert found["least"]["y"] == pytest.approx(min(map(monitor.monitor, (few, rest))))
     assert (found["change"] == found["first frames"] - found["all frames"]).all()
-    assert pairs.columns.tolist() == ["value", "low", "high", "n"]
+    assert pairs.columns.tolist() == ["value", "low", "high"]
     every, _ = monitor.fewer_frames(measured, "P1")  # there are only two
     assert every["change"].tolist() == [0, 0] and every["other frames"].isna().all()
 

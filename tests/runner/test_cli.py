@@ -194,8 +194,7 @@ def test_failures_are_reported_kept_and_not_taken_for_success(smoke, make_plan, 
         assert [each for each in lines if re.match(line, each)], (line, lines)
     assert [file.name for file in (out / "runs/smoke/done").iterdir()] == ["fine.json"]
     folder = out / "runs/smoke/notebooks"
-    names = ("alone", "error", "killed", "lazy", "quits")
-    failed = {f"{name}.failed.ipynb" for name in names}
+    failed = {f"{name}.failed.ipynb" for name in ("alone", "error", "killed", "lazy", "quits")}
     assert {file.name for file in folder.iterdir()} == {"fine.ipynb", *failed}
     assert not list((out / "figures").rglob("*.csv"))  # neither old nor half of the new ones
     assert why(smoke, plan)["error"] == "failed last time"

@@ -114,8 +114,7 @@ def test_options_hold_the_right_object_once(capitals):
     sizes = options.groupby("fact").size()  # two towns of one name are one option
     assert sizes.between(98, 100).all() and not options.duplicated(["fact", "label"]).any()
     gold = dict(zip(asked.facts["fact"], asked.facts["object"], strict=True))
-    right = options["candidate"] == options["fact"].map(gold)
-    at = options.groupby("fact").cumcount()[right]
+    at = options.groupby("fact").cumcount()[options["candidate"] == options["fact"].map(gold)]
     assert len(at) == 6 and at.nunique() > 1  # its place is drawn
     broken = asked.distractors.assign(object=asked.distractors["fact"].map(gold))
     said = r"gold object .* among the wrong options \(6 such facts\)"
