@@ -38,8 +38,7 @@ def test_without_a_wrong_object_nothing_interferes(haiti):
 
 
 def test_templates_are_missing_by_name(haiti):
-    """Whatever shows statements says which relations have none; it drops no fact and does not fail
-    in words of its own."""
+    """Whatever shows statements says which relations have none, and drops no fact."""
     labels = {entity: (entity,) for entity in haiti.entities["entity"]}
     for ask in (lambda: prompts.checks(haiti), lambda: karr_texts(haiti.facts, haiti, labels)):
         words = "no statement template for P37 .the data have: question.*FACTS.templates"

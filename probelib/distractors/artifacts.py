@@ -282,8 +282,8 @@ def figure8(outcomes: dict[str, dict[str, pd.DataFrame]], seed: int = 0) -> Arti
         if len(fits):
             slopes[search] |= dict(zip(("value", "low", "high"), linear, strict=False))
             points = points.assign(**linear)
-            fit = "R² = {:.2f}, N90 = {:.0e} [{:.0e}, {:.0e}]".format(*linear[3:])
-            axis.set_title(f"{axis.get_title('left')}\n{fit}")
+            fit = "R² = {:.2f}, N90 = {:.0e} [{:.0e}, {:.0e}]".format(*linear["R2":])
+            axis.set_title(f"{axis.get_title('left')}\n{fit.replace('nan', '–')}")
         frames.append(points)
     claims = check("distractors/figure8", slope=pd.DataFrame.from_dict(slopes, "index"))
     lines = axes[0].get_legend_handles_labels()

@@ -25,7 +25,7 @@ PATHS = ("tree", "repeated", "plain", "alone")
 # 8 bits, rounding a sum differently moves some activations to the next of 256 steps (fewer than 1
 # token in 50, up to 0.07 nats observed).
 TOLERANCE = {torch.float32: 1e-4, torch.float16: 0.02, torch.bfloat16: 0.1, "8bit": 0.1}
-# or this many times the model's own difference between batch sizes (float32: both to ``BATCHED``)
+# or this many times the model's own difference between batch sizes (in float32 within ``BATCHED``)
 ROUNDINGS = 4
 # In half precision this share of the tokens must agree: one flipped expert of a mixture moves a few
 # tokens by a nat.

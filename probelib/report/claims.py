@@ -109,7 +109,7 @@ def interval(name: str, values, of) -> dict[str, float]:
     return {name: np.mean(values), f"{name} low": low, f"{name} high": high}
 
 
-def cases(table, name: str, index="model", n: str | None = None) -> pd.DataFrame:
+def cases(table: pd.DataFrame, name: str, index="model", n: str | None = None) -> pd.DataFrame:
     """The columns of a number and its interval as estimates for ``check``, one case per row, named
     by column ``index``; ``n``: the column of their numbers of facts or other units."""
     columns = {name: "value", f"{name} low": "low", f"{name} high": "high"}

@@ -220,7 +220,7 @@ def write_claims(profile: str, steps: list) -> Path | None:
 
 
 def _relinked(body: str, notebook: str, folder: Path) -> str:
-    """The notebook's relative links for a page in ``folder``; its link to this page leads back."""
+    """Rewrite a notebook's links for a page in ``folder``; the one to this page leads back."""
     home = (paths.NOTEBOOKS / notebook).parent
     back = f"[The notebook]({_link(paths.NOTEBOOKS / f'{notebook}.ipynb', folder)})"
     body = re.sub(r"\[Results of the (?:default run|study)\]\([^)]*\)", back, body)

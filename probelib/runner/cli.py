@@ -24,7 +24,7 @@ OPTIONS = Path(__file__).with_name("options.yaml")
 # parameters that always name a file or a folder
 FILES = {"exposures", "folder", "pageviews", "ratings_file", "released", "results", "templates"}
 FILES |= {"verbalizations"}
-HEAD = {"models": uptodate.MODELS} | {name: [name] for name in ("data", "folder", "format")}
+ABOUT = {"models": uptodate.MODELS} | {name: [name] for name in ("data", "folder", "format")}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -107,7 +107,7 @@ async def _execute(whole: Plan, chosen: list[Step], settings: dict, force: set, 
             ran = lambda name: name in status or uptodate.read(profile, name)  # now or before
             shown = [s for s in plan.steps_of(whole, profile) if ran(s.notebook)]
             about = {"profile": [profile], "last run": [str(date.today())]}
-            about |= {f"its {name}": preflight.models(settings, of) for name, of in HEAD.items()}
+            about |= {f"its {name}": preflight.models(settings, of) for name, of in ABOUT.items()}
             book(profile, shown, status, about)
         except Exception as error:  # the results of the steps are valid without the report
             print(printable(f"FAILED     report: {type(error).__name__}: {error}"))

@@ -45,6 +45,11 @@ def test_whether_fifteen_distractors_suffice(last, gain, expected):
     assert verdicts(artifacts.figure3(table))["enough", ""][1] == expected
 
 
+def test_models_of_one_size_say_what_the_fit_needs(monkeypatch):
+    monkeypatch.setitem(EASY.attrs, "parameters", 7)
+    assert "needs" in artifacts.figure8({"ApprOpt": {"a": EASY, "a@4bit": EASY}}).shown
+
+
 def test_tables_5_and_6_are_the_papers_but_for_one_interval():
     """The interval of no blunders is wider than theirs, which is that of 152 sentences."""
     counts, n = artifacts.count_errors()

@@ -309,8 +309,7 @@ def test_the_base_of_an_adapter_stands_beside_it(tmp_path, monkeypatch):
     tiny_llama = hf.LlamaConfig(**tiny.WIDE | {"vocab_size": len(tiny.tokenizer())})
     right = tiny.folder(tmp_path / "exp" / "base", tiny_llama)
     wrong = shutil.copytree(right, tmp_path / "elsewhere" / "base")
-    weights = load_file(wrong / "model.safetensors")
-    doubled = {name: value * 2 for name, value in weights.items()}
+    doubled = {name: value * 2 for name, value in load_file(wrong / "model.safetensors").items()}
     save_file(doubled, wrong / "model.safetensors", {"format": "pt"})
     base = hf.AutoModelForCausalLM.from_pretrained(right)
     tuned = peft.get_peft_model(base, peft.LoraConfig(r=2, target_modules=["q_proj"]))

@@ -85,8 +85,8 @@ def test_the_right_mask_passes_and_sabotaged_ones_are_caught(family, dtype, scal
 def test_the_tree_may_move_float32_by_what_the_order_of_sums_does(batch, tree, monkeypatch):
     """4 times what padded batches do, from 1e-4 to 1e-3 nats, if their padding is right (1e-3)."""
     for moved, fits in ((tree, False), (tree / 2.1, True)):
-        scores = {"alone": 0, "plain": batch, "tree": moved}
-        scores = {path: [np.array([-9.0 - nats])] for path, nats in scores.items()}
+        by = zip(("alone", "plain", "tree"), (0, batch, moved), strict=True)
+        scores = {path: [np.array([-9.0 - nats])] for path, nats in by}
         monkeypatch.setattr(selfcheck, "_scores", lambda *_, own=scores: own)
         assert (selfcheck._why_not(small("mistral", torch.float32, 0.1), "tree", 32) == "") == fits
 

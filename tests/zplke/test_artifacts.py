@@ -4,7 +4,6 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from probelib.report import claims
 from probelib.zplke import artifacts
 
 
@@ -22,7 +21,7 @@ def measured_pairs() -> pd.DataFrame:
 
 
 def test_smallest_and_largest_of_a_family_and_pairs_with_their_base(monkeypatch):
-    monkeypatch.setattr(claims, "FEWEST", 5)  # relations
+    monkeypatch.setattr("probelib.report.claims.FEWEST", 5)  # relations
     measured = measured_pairs()
     described = pd.DataFrame({"model": ["a-2m", "a-1m", "b-1m"], "parameters": [20, 10, 5]})
     matrix = pd.DataFrame(index=["a-2m", "a-1m", "b-1m"])

@@ -123,8 +123,7 @@ def test_a_server_that_changes_after_the_check_is_noticed(name, late, said):
 
 def test_identity_is_measured(served):
     """Other weights, another template or pre-tokenizer behind one name are another model."""
-    name = f"{served[0].url}#{NAME}"
-    first, again, template, split = (lm.load(name) for _ in range(4))
+    first, again, template, split = (lm.load(f"{served[0].url}#{NAME}") for _ in range(4))
     assert first.identity() == again.identity() and len(first.identity()["probe"]) == 20
     template.tokenizer.chat_template = "{{ messages[0]['content'] }}"
     split.tokenizer.backend_tokenizer.normalizer = None
