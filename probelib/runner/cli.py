@@ -24,7 +24,7 @@ OPTIONS = Path(__file__).with_name("options.yaml")
 # parameters that always name a file or a folder
 FILES = {"exposures", "folder", "pageviews", "ratings_file", "released", "results", "templates"}
 FILES |= {"verbalizations"}
-ABOUT = {"models": uptodate.MODELS} | {name: [name] for name in ("data", "folder", "format")}
+ABOUT = {"data": ["data"], "models": uptodate.MODELS, "format": ["format"]}  # of a run -> where
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -106,9 +106,9 @@ async def _execute(whole: Plan, chosen: list[Step], settings: dict, force: set, 
 
             ran = lambda name: name in status or uptodate.read(profile, name)  # now or before
             shown = [s for s in plan.steps_of(whole, profile) if ran(s.notebook)]
-            about = {"profile": [profile], "last run": [str(date.today())]}
-            about |= {f"its {name}": preflight.models(settings, of) for name, of in ABOUT.items()}
-            book(profile, shown, status, about)
+            about = {"profile": [profile], "last run": [str(date.today())], "its data": ["atlas"]}
+            given = {f"its {name}": preflight.models(settings, of) for name, of in ABOUT.items()}
+            book(profile, shown, status, about | {name: of for name, of in given.items() if of})
         except Exception as error:  # the results of the steps are valid without the report
             print(printable(f"FAILED     report: {type(error).__name__}: {error}"))
             return 1
