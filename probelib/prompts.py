@@ -45,9 +45,6 @@ def fill(template: str, subject: str, obj: str | None = None) -> str:
     return SLOT.sub(lambda slot: names.get(slot[0], slot[0]), template)
 
 
-statement = fill  # a whole statement: its template, subject and object
-
-
 def in_context(context: str, text: str) -> str:
     """MONITOR's context: an entity, one full stop and one blank before the question.
 

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 import pyarrow
 import pyarrow.parquet
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from probelib import files
 from probelib.errors import ProbeError
@@ -192,9 +192,12 @@ def collect(
     """Compute the missing parts, then ``read`` all; ``compute`` returns a part's rows and cost."""
     missing = [part for part in parts if not part.finished()]
     before, written = model.identity() if missing else None, {}
-    for part in tqdm(missing, desc=model.name, unit="relation", disable=len(missing) < 2):
-        frame, cost = compute(part)
-        written[part.path] = write(part, frame, {"cost": cost, "model": model.describe()})
+    n_prompts = sum(len(part.prompts) for part in missing)
+    with tqdm(total=n_prompts, desc=model.name, unit="prompt", disable=len(missing) < 2) as bar:
+        for part in missing:
+            frame, cost = compute(part)
+            written[part.path] = write(part, frame, {"cost": cost, "model": model.describe()})
+            bar.update(len(part.prompts))
     if missing and model.identity() != before:
         for part in missing:
             part.path.with_suffix(".json").unlink(missing_ok=True)

@@ -56,7 +56,7 @@ def test_fact_checks_show_the_object_and_every_distractor(haiti):
 
 
 def test_a_name_is_never_taken_for_a_slot():
-    assert prompts.statement("[Y] bought [X].", "a [Y]", " {head} ") == "{head} bought a [Y]."
+    assert prompts.fill("[Y] bought [X].", "a [Y]", " {head} ") == "{head} bought a [Y]."
     assert prompts.split_instruction("True? {statement}\nAnswer:") == ("True? ", "\nAnswer:")
     for wrong in ("True?", "{statement} {statement}"):
         with pytest.raises(ProbeError, match="exactly one is expected"):

@@ -14,7 +14,7 @@ calibration on folds (4.2)             ``measures.calibrations``
 robustness (4.3)                       ``measures.robustness``; errors by rule: ``prompts.flawed``
 proportional gain (appendix C)         ``measures.by_sentences``
 scaling (appendix E)                   ``measures.scaling``
-what is scored                         ``scores.Study``, ``scores.MEASURES``, ``scores.score``
+prompts; what is scored                ``scores.cloze_sentences``; ``scores.MEASURES``, ``.score``
 tables 1 to 9, figures 1 to 8          ``artifacts.table1``, ..., ``artifacts.figure8``
 additions of this kit                  ``artifacts.optimum`` (Opt against ApprOpt), ``.endings``
 =====================================  ==========================================================

@@ -10,7 +10,7 @@ import pandas as pd
 from probelib.facts.model import Facts, rng
 from probelib.facts.text import read_yaml
 from probelib.paths import PACKAGE
-from probelib.prompts import statement, templates_of
+from probelib.prompts import fill, templates_of
 
 MOST = 4  # aliases, templates, other subjects and other relations that KaRR uses at most
 
@@ -45,7 +45,7 @@ def karr_texts(facts: pd.DataFrame, pool: Facts, labels: dict[str, tuple[str, ..
         others = some([s for s in seen[row.relation] if s != row.subject] or [row.subject])
         kinds = some([r for r in sorted(relations[row.object]) if r in templates])
         asked = [
-            (term, 1 / len(subjects), statement(template, name, "").strip(), template, name)
+            (term, 1 / len(subjects), fill(template, name, "").strip(), template, name)
             for term, subjects in (("num", [row.subject]), ("den_s", others))
             for template in templates[row.relation][:MOST]
             for name in [name for s in subjects for name in labels[s][:MOST]]
@@ -55,7 +55,7 @@ def karr_texts(facts: pd.DataFrame, pool: Facts, labels: dict[str, tuple[str, ..
             names = labels[row.subject][:MOST]
             asked += [("den_r", 1 / len(kinds), name, template, name) for name in names]
         for term, share, beta, template, name in asked:
-            gammas = [statement(template, name, o) for o in objects]
+            gammas = [fill(template, name, o) for o in objects]
             rests = [(g, g.replace(beta, "", 1).strip()) for g in gammas if beta in g]
             rows += [(row.fact, term, share, beta, *rest) for rest in rests]
     return pd.DataFrame(rows, columns=["fact", "term", "share", "before", "text", "rest"])

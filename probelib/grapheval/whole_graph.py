@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from probelib import facts, files, store
 from probelib.errors import ProbeError, check_sizes
@@ -27,7 +27,7 @@ from probelib.facts.model import rng
 from probelib.facts.table import read_table
 from probelib.grapheval.measures import TYPED, by_type, likeliest_answers
 from probelib.lm.version import scoring
-from probelib.prompts import statement
+from probelib.prompts import fill
 
 if TYPE_CHECKING:  # torch takes seconds to import
     from probelib.grapheval.judge import Judge, Reader
@@ -168,7 +168,7 @@ def to_statements(kg: VerbalizedGraph, triples: pd.DataFrame) -> list[str]:
     label = kg.graph.entities["label"]
     ends = (label.take(pa.array(triples[c].to_numpy())).to_pylist() for c in ("head", "tail"))
     rows = zip(triples["relation"].tolist(), *ends, strict=True)
-    return [statement(kg.templates[r], head, tail) for r, head, tail in rows]
+    return [fill(kg.templates[r], head, tail) for r, head, tail in rows]
 
 
 def sample_statements(kg: VerbalizedGraph, n: int, n_corrupted=1, hard=False, seed=0):

@@ -92,14 +92,13 @@ async def _execute(whole: Plan, chosen: list[Step], settings: dict, force: set, 
     reasons = uptodate.why(profile, chosen, now, force)
     outcomes = {step.notebook: steps.StepOutcome("up to date") for step in chosen}
     report = paths.RUNS / profile / "report.html"
-    if any(reasons.values()):
-        report.unlink(missing_ok=True)  # of the previous products
+    stale = any(reasons.values())
+    if stale:
         async with cluster.workers(args.on, args.jobs) as places:
             outcomes = await steps.run_steps(profile, chosen, now, reasons, places)
-    made = {step.notebook: ", ".join(step.makes) for step in chosen}
-    rows = [(name, each.status, each.cost, made[name]) for name, each in outcomes.items()]
+    rows = [(s.notebook, *outcomes[s.notebook][::2], ", ".join(s.makes)) for s in chosen]
     _print_table(("step", "status", "cost", "products"), rows)
-    if not report.exists():
+    if stale or not report.exists():  # that of the last run stays until this one ends
         status = {name: ": ".join(filter(None, each[:2])) for name, each in outcomes.items()}
         try:
             from probelib.report.pages import book  # here: matplotlib and pandas take seconds

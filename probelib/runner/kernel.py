@@ -2,8 +2,8 @@
 
 The job (the arguments of ``execute``) comes on stdin as a line of JSON. stdin stays open: when it
 closes, the runner has stopped or died, and the notebook ends with it. Events go to stdout as lines
-of JSON: ``{"cell": 3}`` (the third cell that runs) and, last, ``{"error": null, "gigabytes": 1.2}``
-(the failure in one line; the notebook's peak memory).
+of JSON: ``{"cell": 3}`` (the third cell that runs), ``{"bar": "smollm2: 40%|..."}`` (its progress)
+and, last, ``{"error": null, "gigabytes": 1.2}`` (the failure in one line; peak memory).
 """
 
 import contextlib
@@ -14,6 +14,7 @@ import resource
 import sys
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import papermill
@@ -58,11 +59,16 @@ def execute(source: str, target: str, parameters: dict, cwd: str, send: Callable
     def on_cell(**_: object) -> None:
         nonlocal count
         count += 1
-        send(cell=count)
+        send(cell=count, bar="")
+
+    def on_words(text: str) -> None:
+        if bars := re.findall(r"[^\r\n]+\d<.*/s\]", text):
+            send(bar=bars[-1])
 
     how: dict[str, Any] = {"kernel_name": "python3", "language": "python", "cwd": cwd}
     how |= {"progress_bar": False, "start_timeout": 120, "on_cell_execute": on_cell}
     how |= {"kernel_manager_class": OwnKernelManager, "coalesce_streams": True}  # for nbclient
+    how |= {"stderr_file": SimpleNamespace(write=on_words, flush=lambda: None)}
     path = target.replace("{", "{{").replace("}", "}}")  # papermill calls str.format
     try:
         notebook = papermill.execute_notebook(files.read_notebook(source), path, parameters, **how)
@@ -84,8 +90,7 @@ def execute(source: str, target: str, parameters: dict, cwd: str, send: Callable
 
 
 def _end_with_runner() -> None:
-    while os.read(0, 1):
-        pass
+    os.read(0, 1)  # nothing more is sent: this returns when the runner is gone
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):
             process.kill()

@@ -85,15 +85,15 @@ async def run_steps(
         elif reason is not None:
             async with turn:
                 worker = free.pop()
-                print_line(f"{'start':10} {name} ({reason})")
-                running[name] = {"start": time.monotonic(), "cell": 0}
+                print(printable(f"{'start':10} {name} ({reason})"), flush=True)
+                running[name] = {"start": time.monotonic(), "cell": 0, "bar": ""}
                 outcome = await _run_step(profile, step, now[name], worker, running[name])
                 del running[name]
                 free.append(worker)
         outcomes[name] = outcome
         label = "FAILED" if outcome.status == "failed" else outcome.status
         head = f"{label:10} {name} {outcome.cost}".rstrip()
-        print_line(": ".join(filter(None, (head, outcome.message))))
+        print(printable(": ".join(filter(None, (head, outcome.message)))), flush=True)
 
     last = {name: uptodate.read(profile, name).get("seconds", 0.0) for name in reasons}
     due = {name: last[name] for name, reason in reasons.items() if reason}
@@ -182,10 +182,6 @@ def cannot_write(error: OSError) -> str:
     return f"cannot write {error.filename or paths.OUT}: {error.strerror or error}"
 
 
-def print_line(text: str) -> None:
-    print(printable(text), flush=True)
-
-
 async def _show(due: dict, outcomes: dict, running: dict, jobs: int) -> None:
     """Say every minute what runs; ``due``: seconds of each notebook in the last run, or 0."""
     while True:
@@ -198,5 +194,5 @@ async def _show(due: dict, outcomes: dict, running: dict, jobs: int) -> None:
             parts[0] += f", about {seconds / 60 / jobs:.0f} min left"
         for name, state in running.items():
             of = f" of {due[name]:.0f}" if due[name] else ""
-            parts.append(f"{name}: cell {state['cell']}, {spent[name]:.0f}{of} s")
-        print_line(" | ".join(parts))
+            parts.append(f"{name}: cell {state['cell']}, {spent[name]:.0f}{of} s {state['bar']}")
+        print(printable(" | ".join(map(str.rstrip, parts))), flush=True)

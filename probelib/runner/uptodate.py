@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -190,7 +189,7 @@ def clear(profile: str, step: Step) -> None:
         file.unlink(missing_ok=True)
 
 
-def lock(profile: str) -> AbstractContextManager:
+def lock(profile: str) -> filelock.AcquireReturnProxy:
     """Lock the profile; the lock ends with the process, even if it is killed."""
     file = paths.RUNS / profile / "lock"
     file.parent.mkdir(parents=True, exist_ok=True)

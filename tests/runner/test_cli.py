@@ -354,15 +354,15 @@ def test_progress_names_the_time_left_where_every_notebook_ran_before(monkeypatc
             raise error
 
     monkeypatch.setattr(steps.asyncio, "sleep", sleep)
-    running = {"a": {"start": time.monotonic() - 100, "cell": 3}}
+    running = {"a": {"start": time.monotonic() - 100, "cell": 3, "bar": "m:\x1b 40%"}}
     for due, said in (
-        ({"a": 60, "b": 120}, "0 of 2 notebooks done, about 1 min left | a: cell 3, 100 of 60 s"),
-        ({"a": 0, "b": 120}, "0 of 2 notebooks done | a: cell 3, 100 s"),
+        ({"a": 60, "b": 120}, "done, about 1 min left | a: cell 3, 100 of 60 s m:␛ 40%"),
+        ({"a": 0, "b": 120}, "done | a: cell 3, 100 s m:␛ 40%"),
     ):
         shown = iter([None, asyncio.CancelledError()])
         with pytest.raises(asyncio.CancelledError):
             asyncio.run(steps._show(due, {}, running, jobs=2))
-        assert capsys.readouterr().out.strip() == said
+        assert capsys.readouterr().out.strip() == f"0 of 2 notebooks {said}"
 
 
 def given(*words: str, **types) -> dict:
