@@ -91,7 +91,7 @@ def _options(axis, seen: Look) -> pd.DataFrame:
     axis.set_yticks(range(len(rows)), [_short(label, 22) for label in rows["label"]])
     axis.set_xlim(0, (rows["probability"].max() or 1) * 1.2)
     axis.set_xlabel("P(object, then the end) after the first\nsentence; dark: the right object")
-    axis.locator_params(axis="x", nbins=4)
+    axis.set_xticks([])  # the bars carry their numbers
     axis.set_title("Distractors: the strongest for this model", color=COLOURS["distractors"])
     kinds = np.where(seen.options["gold"], "right object", "other object")
     return seen.options.assign(gold=kinds)[["label", "gold", "probability"]]

@@ -57,10 +57,10 @@ def requirements_table(required: pd.DataFrame) -> Artifact:
     inside = required["limit"].between(required["measured low"], required["measured high"])
     groups = required.assign(inside=inside).groupby(["requirement", "wanted", "limit"], sort=False)
     shown = groups.agg(
-        models=("met", "size"),
+        models=("model", lambda names: names.iloc[0] if len(names) == 1 else len(names)),
         met=("met", "sum"),
-        lowest=("measured", "min"),
-        highest=("measured", "max"),
+        lowest=("measured", lambda values: f"{values.min():.3g}"),
+        highest=("measured", lambda values: f"{values.max():.3g}"),
         inside=("inside", "sum"),
         artifacts=("limits", lambda names: "; ".join(dict.fromkeys(filter(None, names)))),
     )

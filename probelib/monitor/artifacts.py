@@ -161,9 +161,9 @@ def figure3(prompts: pd.DataFrame, objects: pd.DataFrame, gold: str) -> Artifact
     table["gold"] = table["label"] == gold
     figure, axes = charts.subplots(4.0, 4.4, 3, sharex=True)
     (_, f, n), (primary, frame, wrong) = prompts["distance"], prompts["text"]
-    titles = [f"(a) primary: {primary}", f"(b) paraphrase: {frame} |p - f| = {f:.3f}"]
+    titles = [f"(a) {objects.at[0, 'model']}: {primary}", f"(b) {frame} |p - f| = {f:.3f}"]
     primary = table[table["gold"]].set_index("prompt")["probability"][0]
-    for i, title in enumerate([*titles, f"(c) distractor: {wrong} |p - n| = {n:.3f}"]):
+    for i, title in enumerate([*titles, f"(c) {wrong} |p - n| = {n:.3f}"]):
         bars, axis = table[table["prompt"] == i].reset_index(drop=True), axes[i, 0]
         look = {"color": np.where(bars["gold"], ORANGE, "0.75")}
         look["hatch"] = np.where(bars["gold"], "//", "")
@@ -494,9 +494,9 @@ def figure9(measured: Measured, models: list[str], relation: str) -> Artifact:
     return Artifact("monitor/figure9", table, check("monitor/figure9", **found), figure)
 
 
-def table8(rounds: pd.DataFrame, facts: int) -> Artifact:
+def table8(rounds: pd.DataFrame, facts: int, model: str) -> Artifact:
     """The cost of MONITOR and of the accuracy study. ``rounds``: ``scores.time_both``."""
-    table = measures.savings(rounds).assign(facts=facts)
+    table = measures.savings(rounds).assign(facts=facts, model=model)
     chosen = table[(table["way"] == "generated") & (table["cost"] == "device seconds")]
     claims = check("monitor/table8", saved=cases(chosen, "saved", "way"))
     digits = {way: table[way].map("{:,.4g}".format) for way in ("MONITOR", "accuracy")}

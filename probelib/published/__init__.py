@@ -27,11 +27,11 @@ def find(artifact: str) -> pd.DataFrame | None:
     if not path.exists():
         return None
     printed = pd.read_csv(path, dtype=str, keep_default_na=False)
-    keys = ["relation", "model_key"]
-    if list(printed)[:2] == keys and len(printed.columns) == 3:  # one number: a matrix
-        printed = printed.pivot(index=keys[0], columns=keys[1]).droplevel(0, axis=1).reset_index()
+    if list(printed)[:2] == ["relation", "model"] and len(printed.columns) == 3:  # a matrix
+        matrix = printed.set_index(["relation", "model"]).unstack(sort=False)
+        printed = matrix.droplevel(0, axis=1).reset_index()
     if "model" in printed:
-        printed = printed.drop(columns="model_key", errors="ignore")
+        printed = printed.drop(columns=["model_key", "table7_simplified_name"], errors="ignore")
     return printed.rename(columns=lambda name: name.replace("model_key", "model").replace("_", " "))
 
 

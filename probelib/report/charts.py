@@ -74,14 +74,13 @@ def style_at(place: int) -> dict:
 
 
 def size_axis(axis, sizes) -> None:
-    """A logarithmic x axis of model sizes: ticks at the models, names at both ends (0.15M, 7B)."""
-    ends = [min(sizes), max(sizes)]
+    """A logarithmic x axis of model sizes: a tick per model, named (7B) where there is room."""
+    named = [n for n in set(sizes) if not any(n < other < 1.25 * n for other in sizes)]
     unit = lambda n: f"{n / 1e9:.3g}B" if n >= 1e9 else f"{n / 1e6:.{'0f' if n > 1e8 else '2g'}}M"
-    axis.set_xscale("log")
-    axis.set_xticks(ends, [unit(n) for n in ends])
+    axis.set(xscale="log", xlabel="parameters without embeddings")
+    axis.set_xticks(named, [unit(n) for n in named])
     axis.set_xticks(sizes, minor=True)
     axis.tick_params(which="minor", labelbottom=False)
-    axis.set_xlabel("parameters without embeddings")
 
 
 def lines(axis, rows, title: str, split: float = 0.72) -> None:
@@ -114,8 +113,8 @@ def bands(panels: dict, xlabel: str, ylabel: str, first=(), models: bool = False
             at = [i for i, x in enumerate(curve.index) if x in ticks]
             look |= {"markevery": at, "markersize": 3, "linewidth": 1.2, "clip_on": False}
             (drawn[name.removeprefix("atlas-")],) = axis.plot(curve.index, curve["mean"], **look)
-            area = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
-            axis.fill_between(curve.index, curve["low"], curve["high"], **area)
+            area = {"facecolor": (look["color"], 0.12), "edgecolor": (look["color"], 0.7)}
+            axis.fill_between(curve.index, curve["low"], curve["high"], linewidth=0.4, **area)
         axis.set_title(title, fontsize=7, fontweight="normal")
     axes[0, 0].set(ylabel=ylabel, ylim=(0, 1))
     fitting = max(1, min(4, int(36 * width / COLUMN) // max(map(len, drawn))))
@@ -179,7 +178,7 @@ def dot_rows(panels: dict, row: str, series: str, label: str, level=np.nan, side
     sizes = [own[row].nunique() for own in panels.values()]
     most = [max(sizes[i : i + side]) for i in range(0, len(sizes), side)]
     down, legend = len(most), 0.13 * -(-len(seen) // 3)
-    height = 0.7 + 0.3 * down + sum(most) * max(0.16, 0.07 * len(seen)) + legend
+    height = 0.6 + 0.4 * down + sum(most) * max(0.16, 0.07 * len(seen)) + legend
     width = COLUMN if side == 1 else TWO_COLUMNS
     figure, axes = subplots(width, height, down, side, sharex=True, height_ratios=most)
     dots = {"linestyle": "", "markersize": 3, "elinewidth": 0.8, "clip_on": False, "zorder": 3}
@@ -197,6 +196,7 @@ def dot_rows(panels: dict, row: str, series: str, label: str, level=np.nan, side
                 axis.plot(own["mirror"], at, "|", color=look["color"], markersize=6, clip_on=False)
         axis.set(yticks=range(len(lines)), yticklabels=lines, ylim=(len(lines) - 0.5, -0.5))
         axis.set_title(title, fontsize=7, fontweight="normal")
+        axis.tick_params(labelbottom=True)
         if np.isfinite(level):
             axis.axvline(level, color="0.3", linestyle=":", linewidth=1)
     for axis in axes.flat[len(panels) :]:

@@ -96,7 +96,7 @@ def check(artifact: str, **estimates) -> pd.DataFrame:
         for case, value, low, high, n, missed in table.itertuples():
             said = verdict(low, high, about.sign, about.level)
             missed = "" if pd.isna(missed) else missed
-            missed = missed or ("more cases" if n < FEWEST and said != "no interval" else "")
+            missed = missed or ("a larger n" if n < FEWEST and said != "no interval" else "")
             told = (key, about.claim, about.statistic, about.printed)
             said = VERDICTS[-1] if missed else said
             rows.append((*told, case, value, low, high, n, said, missed))
@@ -163,6 +163,6 @@ def digits(decimals: dict[str, int] | int, column: str) -> int:
 def cell(value: float, digits: int, column: str = "", ends=(np.nan, np.nan)) -> str:
     """A number for print, with the ends of its interval; NaN is a dash, a small p is no 0."""
     least = 10.0**-digits if re.search(r"\bp\b", str(column)) else 0
-    text = f"under {least:.{digits}f}" if 0 <= value < least else f"{value:.{digits}f}"
-    text += f" [{ends[0]:.{digits}f}, {ends[1]:.{digits}f}]" if np.isfinite(ends).all() else ""
+    text = f"under {least:.{digits}f}" if 0 <= value < least else f"{value:z.{digits}f}"
+    text += f" [{ends[0]:z.{digits}f}, {ends[1]:z.{digits}f}]" if np.isfinite(ends).all() else ""
     return "–" if pd.isna(value) else text

@@ -196,7 +196,8 @@ def _cells(column: pd.Series, digits: int | None) -> list[str]:
     texts = column.astype(str)
     if digits is not None and texts.str.contains(r"\.|e-").any() and holds_numbers(texts):
         return [claims.cell(float(text or "nan"), digits, column.name) for text in texts]
-    return [escape_cell(str(value)) or "–" for value in column]
+    grouped = texts.str.replace(r"^\d{5,}$", lambda whole: f"{int(whole[0]):,}", regex=True)
+    return [escape_cell(text) or "–" for text in grouped]
 
 
 def write_claims(profile: str, steps: list) -> Path | None:

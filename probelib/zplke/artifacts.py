@@ -72,7 +72,7 @@ def table1(answers: pd.DataFrame, fact: Facts, model: str) -> Artifact:
     return Artifact("zplke/table1", table.rename(columns=titles), claims)
 
 
-def figure1(answers: pd.DataFrame, fact: Facts, some: Facts) -> Artifact:
+def figure1(answers: pd.DataFrame, fact: Facts, some: Facts, model: str) -> Artifact:
     """What a prompt and a list of four pairs give: one of the facts ``some`` per outcome, with
     their number. ``fact`` comes first; the prompt is its first one that is wrong, if any is."""
     (first,), labels = fact.facts["fact"], gold(some).set_index("fact")["label"]
@@ -91,7 +91,7 @@ def figure1(answers: pd.DataFrame, fact: Facts, some: Facts) -> Artifact:
     figure, axes = report.subplots(report.TWO_COLUMNS, 0.62 * len(kept) + 0.1, len(kept))
     for axis, (name, own) in zip(axes.flat, rows.groupby("fact", sort=False), strict=True):
         cut = own["input"].map(lambda t: t if len(t) < 80 else f"... {t[-76:].split(' ', 1)[-1]}")
-        title = f"right: {own['outcome'].iloc[0]} ({own['facts'].iloc[0]} of {len(right)} facts)"
+        title = f"{model}, right: {own['outcome'].iloc[0]} ({own['facts'].iloc[0]} of {len(right)})"
         panel = list(zip(cut, own["output"], own["right"], strict=True))
         report.lines(axis, panel, f"{title}; here the object is {labels[name]}", 0.76)
     columns = ["estimator", "input", "output", "right", "fact", "outcome", "facts"]
@@ -240,8 +240,8 @@ def figure10(measured: pd.DataFrame) -> Artifact:
         own, look = frame[frame["model"] == model], report.model_style(model) | {"markersize": 2}
         many = own[own["kept"] >= FEWEST]
         left.plot(many["K"], many["accuracy"], label=label, linewidth=1, **look)
-        band = {"color": look["color"], "alpha": 0.1, "linewidth": 0}
-        left.fill_between(many["K"], *(many[end] for end in ends.values()), **band)
+        band = {"facecolor": (look["color"], 0.1), "edgecolor": (look["color"], 0.8)}
+        left.fill_between(many["K"], *(many[end] for end in ends.values()), linewidth=0.4, **band)
         right.plot(own["K"], own["share"], linewidth=1, **look)
     left.set(xlabel="confidence above K", ylabel="accuracy of the inputs kept", ylim=(0, 1.02))
     right.set(xlabel="confidence above K", ylabel="share of the inputs kept", xticks=(0, 0.5, 1))
@@ -416,14 +416,14 @@ def _heat(axis, table: pd.DataFrame, low: float, rows=(), columns=(), high=1) ->
     for models, line in ((rows, axis.axhline), (columns, axis.axvline)):
         own = [family(model) for model in models]
         for at in [i for i in range(1, len(own)) if own[i] != own[i - 1]]:
-            line(at - 0.5, color="white", linewidth=2)
+            line(at - 0.5, color="white", linewidth=1)
     axis.tick_params(axis="x", rotation=90)
     axis.tick_params(labelsize=SMALL, left=False, bottom=False, top=False)
 
 
 def figure7(matrix: pd.DataFrame, facts: Facts, rule: pd.Series) -> Artifact:
     """Heat map of ``measures.accuracy_matrix``, beside the best ``rule`` without a model."""
-    means, called = matrix.mean().sort_values(ascending=False), _names(facts)
+    means, called = matrix.mean().sort_values(**stats.BEST_FIRST), _names(facts)
     shown = matrix.rename(index=short_labels(matrix.index)).T.loc[means.index]
     shown = shown.assign(**{"best rule": rule})
     shown.index = [_cut(called[r], width=50) for r in means.index]

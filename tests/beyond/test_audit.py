@@ -37,8 +37,8 @@ def curve(figure: str):
 
 def monitor_of_relations():
     """Sum of MONITOR over the 20 relations of table 10 by the mean of table 4, per model."""
-    total = printed("monitor/table10").groupby("model_key")["MONITOR"].sum()
-    return total / by("monitor/table4", "model_key", "MONITOR")[total.index]
+    total = printed("monitor/table10").groupby("model")["MONITOR"].sum()
+    return total / by("monitor/table4", "model", "MONITOR")[total.index]
 
 
 def bounds_of_accuracy():
