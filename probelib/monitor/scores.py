@@ -146,7 +146,7 @@ def score_objects(model, texts: list[str], facts: Facts) -> pd.DataFrame:
     rows = model.logprobs(texts, [[f" {label}" for label in labels]] * len(texts))
     rows["label"] = [labels[c] for c in rows["candidate"]]
     rows["text"] = [texts[i] for i in rows["prompt"]]
-    return rows.assign(probability=np.exp(rows["logprob"].astype(float)))
+    return rows.assign(probability=np.exp(rows["logprob"].astype(float)), model=model.name)
 
 
 def generate_for_fact(models: Iterable, fact: str, facts: Facts, scores: dict) -> pd.DataFrame:
