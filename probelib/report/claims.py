@@ -96,7 +96,7 @@ def check(artifact: str, **estimates) -> pd.DataFrame:
         for case, value, low, high, n, missed in table.itertuples():
             said = verdict(low, high, about.sign, about.level)
             missed = "" if pd.isna(missed) else missed
-            missed = missed or ("a larger n" if n < FEWEST and said != "no interval" else "")
+            missed = missed or ("larger n" if n < FEWEST and said != "no interval" else "")
             told = (key, about.claim, about.statistic, about.printed)
             said = VERDICTS[-1] if missed else said
             rows.append((*told, case, value, low, high, n, said, missed))

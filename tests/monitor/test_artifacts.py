@@ -30,7 +30,7 @@ def measured() -> measures.Measured:
 def test_a_lead_that_resampling_reverses_is_a_tie_and_not_bold():
     clear = artifacts.table4(measured())
     claims = clear.claims.set_index("key")
-    assert claims["low"]["lead"] > 0 and claims["missed"]["lead"] == "a larger n"  # of two facts
+    assert claims["low"]["lead"] > 0 and claims["missed"]["lead"] == "larger n"  # of two facts
     assert claims["value"]["lead"] == pytest.approx(0.3)
     assert clear.bold() == {"MONITOR": [0]}
     # fact x: 0.1 / 0.5, 0.2 / 0.5

@@ -55,7 +55,7 @@ def test_cases_are_counted_and_never_outvoted(entry):
 
 def test_five_cases_give_no_verdict(entry):
     few = claims.check("p/table1", level={"value": 1.0, "low": 0.9, "high": 1.0, "n": 5})
-    assert few[["verdict", "missed"]].to_numpy().tolist() == [["not testable here", "a larger n"]]
+    assert few[["verdict", "missed"]].to_numpy().tolist() == [["not testable here", "larger n"]]
 
 
 def test_one_estimate_is_printed_with_its_interval(entry):
