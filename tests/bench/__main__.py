@@ -12,7 +12,7 @@ import sys
 from probelib.errors import ProbeError, unknown
 from probelib.paths import ROOT
 
-NAMES = ("scoring", "real", "whole", "gpu")
+NAMES = ("scoring", "real", "growth", "whole", "gpu")
 NAMED = ("campaign", "fuzz")
 
 

@@ -43,14 +43,8 @@ def judge_graph(folder: Path) -> list[tuple]:
         finished = [part.record() for part in parts if part.finished()]
         triples = min(len(finished) * whole_graph.PART, len(kg.graph))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        rows.append(
-            (
-                triples,
-                sum(record["rows"] for record in finished),
-                time.process_time() - started,
-                peak,
-            )
-        )
+        statements = sum(record["rows"] for record in finished)
+        rows.append((triples, statements, time.process_time() - started, peak))
         print(*rows[-1], flush=True)
     return rows
 
@@ -62,7 +56,3 @@ def main() -> None:
     table = pd.DataFrame(took, columns=["triples", "statements", "CPU seconds", "peak memory, GiB"])
     write_table("whole", table, {"CPU seconds": 0, "peak memory, GiB": 2})
     print("seconds ~ triples to the power of", exponent(table["triples"], table["CPU seconds"]))
-
-
-if __name__ == "__main__":
-    main()

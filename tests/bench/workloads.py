@@ -13,41 +13,8 @@ import torch
 import transformers as hf
 
 VOCABULARY = 8192
-ONSETS = [
-    "b",
-    "c",
-    "d",
-    "f",
-    "g",
-    "h",
-    "j",
-    "k",
-    "l",
-    "m",
-    "n",
-    "p",
-    "r",
-    "s",
-    "t",
-    "v",
-    "w",
-    "z",
-    "bl",
-    "br",
-    "ch",
-    "cr",
-    "dr",
-    "fl",
-    "gl",
-    "gr",
-    "pl",
-    "pr",
-    "qu",
-    "sh",
-    "st",
-    "th",
-    "tr",
-]
+ONSETS = [*"bcdfghjklmnprstvwz", "bl", "br", "ch", "cr", "dr", "fl", "gl", "gr", "pl", "pr", "qu"]
+ONSETS += ["sh", "st", "th", "tr"]
 VOWELS = [*"aeiou", "ai", "ea", "ia", "io", "ou"]
 CODAS = ["", "", "", "", *"lnrstm", "nd", "rk", "st"]
 TEMPLATES = [

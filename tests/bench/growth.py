@@ -1,0 +1,43 @@
+"""How CPU seconds and memory grow with facts, options and examples: wanted are exponents of at most
+1. ``whole`` measures the size of a graph; every model is scored by itself."""
+
+import time
+
+import pandas as pd
+import torch
+
+from probelib import lm
+from tests.bench import workloads
+from tests.bench.measuring import alone, exponent, write_table
+
+MODEL = "atlas-neox-0.6m"
+GROWN = {  # what grows -> sizes, and the requests of one size
+    "facts per relation": ((40, 80, 160), lambda world, n: workloads.templates(world, n)),
+    "options": ((100, 200, 400), lambda world, n: workloads.many_shot(world, 8, options=n)),
+    "examples": ((10, 20, 40), lambda world, n: workloads.many_shot(world, 8, shots=n)),
+}
+
+
+def score(what: str, size: int) -> float:
+    """CPU seconds for the requests of one size, after a small warm-up."""
+    torch.set_num_threads(1)
+    world, ours = workloads.relations(), lm.load(MODEL)
+    requests = GROWN[what][1](world, size)
+    ours.logprobs(requests.prompts[:1], requests.continuations[:1])
+    started = time.process_time()
+    ours.logprobs(requests.prompts, requests.continuations)
+    return time.process_time() - started
+
+
+def main() -> None:
+    rows = []
+    for what, (sizes, _) in GROWN.items():
+        took = [alone(score, what, size) for size in sizes]
+        seconds, peaks = [each["result"] for each in took], [each["peak"] for each in took]
+        row = {"grows": what, "sizes": ", ".join(map(str, sizes))}
+        row["CPU seconds"] = ", ".join(f"{each:.2f}" for each in seconds)
+        row["exponent"], row["GiB at most"] = exponent(sizes, seconds), max(peaks)
+        rows.append(row | {"GiB, largest over smallest": peaks[-1] / peaks[0]})
+        print(*rows[-1].values(), sep=" | ", flush=True)
+    digits = {"exponent": 2, "GiB at most": 2, "GiB, largest over smallest": 2}
+    write_table("growth", pd.DataFrame(rows), digits)
