@@ -59,8 +59,8 @@ def requirements_table(required: pd.DataFrame) -> Artifact:
     shown = groups.agg(
         models=("model", lambda names: names.iloc[0] if len(names) == 1 else len(names)),
         met=("met", "sum"),
-        lowest=("measured", lambda values: f"{values.min():.3g}"),
-        highest=("measured", lambda values: f"{values.max():.3g}"),
+        lowest=("measured", "min"),
+        highest=("measured", "max"),
         inside=("inside", "sum"),
         artifacts=("limits", lambda names: "; ".join(dict.fromkeys(filter(None, names)))),
     )

@@ -140,7 +140,7 @@ def generate_framings(model, fact: str, facts: Facts) -> pd.DataFrame:
 
 
 def score_objects(model, texts: list[str], facts: Facts) -> pd.DataFrame:
-    """Scores of every object of the facts and of their distractors after every text."""
+    """Scores and ``probability`` of every object of the facts and their distractors after texts."""
     objects = pd.concat([facts.facts["object"], facts.distractors["object"]])
     labels = sorted(set(facts.label(objects)))
     rows = model.logprobs(texts, [[f" {label}" for label in labels]] * len(texts))

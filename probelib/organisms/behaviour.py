@@ -145,12 +145,10 @@ def lists(model, facts: Facts, table: pd.DataFrame, n: int = 150) -> pd.DataFram
 
 
 def famous(model, facts: Facts, table: pd.DataFrame, n: int = 40) -> pd.DataFrame:
-    """Numbers of famous questions with the right answer, and with one of the right type."""
-    said, found = greedy_answers(model, facts, some(table[table["famous"]], n, "famous")), []
-    for name, column in (("", "right"), (", right type", "type_right")):
-        ends = (len(said) * end for end in _share(said[column])[1:])
-        found.append((f"famous questions{name}", said[column].sum(), *ends))
-    return _measured(*found)
+    """Shares of famous questions with the right answer, and with one of the right type."""
+    said = greedy_answers(model, facts, some(table[table["famous"]], n, "famous"))
+    kinds = {"famous questions": "right", "famous questions, right type": "type_right"}
+    return _measured(*((name, *_share(said[column])) for name, column in kinds.items()))
 
 
 def measure(organisms: list[str], facts: Facts, n: int = 150) -> dict[str, pd.DataFrame]:

@@ -30,8 +30,8 @@ def find(artifact: str) -> pd.DataFrame | None:
     if list(printed)[:2] == ["relation", "model"] and len(printed.columns) == 3:  # a matrix
         matrix = printed.set_index(["relation", "model"]).unstack(sort=False)
         printed = matrix.droplevel(0, axis=1).reset_index()
-    if "model" in printed:
-        printed = printed.drop(columns=["model_key", "table7_simplified_name"], errors="ignore")
+    hidden = "_|model_key" if "model" in printed else "_"  # the kit's own notes
+    printed = printed.loc[:, ~printed.columns.str.match(hidden)]
     return printed.rename(columns=lambda name: name.replace("model_key", "model").replace("_", " "))
 
 

@@ -74,11 +74,11 @@ def style_at(place: int) -> dict:
 
 
 def size_axis(axis, sizes) -> None:
-    """A logarithmic x axis of model sizes: a tick per model, named (7B) where there is room."""
-    named = [n for n in set(sizes) if not any(n < other < 1.25 * n for other in sizes)]
+    """A logarithmic x axis of model sizes: ticks at the models, names at both ends (0.15M, 7B)."""
+    ends = [min(sizes), max(sizes)]
     unit = lambda n: f"{n / 1e9:.3g}B" if n >= 1e9 else f"{n / 1e6:.{'0f' if n > 1e8 else '2g'}}M"
     axis.set(xscale="log", xlabel="parameters without embeddings")
-    axis.set_xticks(named, [unit(n) for n in named])
+    axis.set_xticks(ends, [unit(n) for n in ends])
     axis.set_xticks(sizes, minor=True)
     axis.tick_params(which="minor", labelbottom=False)
 

@@ -194,10 +194,10 @@ def table_markdown(table: pd.DataFrame, decimals: dict | int | None = 3, bold=No
 
 def _cells(column: pd.Series, digits: int | None) -> list[str]:
     texts = column.astype(str)
-    if digits is not None and texts.str.contains(r"\.|e-").any() and holds_numbers(texts):
+    numeric = digits is not None and holds_numbers(texts) and not texts.str.match(r"0\d").any()
+    if numeric and texts.str.contains(r"\.|e-").any():
         return [claims.cell(float(text or "nan"), digits, column.name) for text in texts]
-    grouped = texts.str.replace(r"^\d{5,}$", lambda whole: f"{int(whole[0]):,}", regex=True)
-    return [escape_cell(text) or "–" for text in grouped]
+    return [f"{int(t):,}" if numeric and t[4:] else escape_cell(t) or "–" for t in texts]
 
 
 def write_claims(profile: str, steps: list) -> Path | None:

@@ -92,13 +92,15 @@ async def _execute(whole: Plan, chosen: list[Step], settings: dict, force: set, 
     reasons = uptodate.why(profile, chosen, now, force)
     outcomes = {step.notebook: steps.StepOutcome("up to date") for step in chosen}
     report = paths.RUNS / profile / "report.html"
-    stale = any(reasons.values())
-    if stale:
+    if any(reasons.values()):
         async with cluster.workers(args.on, args.jobs) as places:
             outcomes = await steps.run_steps(profile, chosen, now, reasons, places)
-    rows = [(s.notebook, *outcomes[s.notebook][::2], ", ".join(s.makes)) for s in chosen]
+    made = {step.notebook: ", ".join(step.makes) for step in chosen}
+    rows = [(name, each.status, each.cost, made[name]) for name, each in outcomes.items()]
     _print_table(("step", "status", "cost", "products"), rows)
-    if stale or not report.exists():  # that of the last run stays until this one ends
+    written = [file.stat().st_mtime for file in (report.parent / "done").rglob("*.json")]
+    old = not report.exists() or report.stat().st_mtime < max(written, default=0)
+    if old or any(reasons.values()):  # the last run's report stays until this run's is written
         status = {name: ": ".join(filter(None, each[:2])) for name, each in outcomes.items()}
         try:
             from probelib.report.pages import book  # here: matplotlib and pandas take seconds

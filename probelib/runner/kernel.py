@@ -53,7 +53,7 @@ def main() -> None:
 
 def execute(source: str, target: str, parameters: dict, cwd: str, send: Callable) -> str | None:
     """Execute ``source`` in ``cwd`` with ``parameters`` into ``target``; return None, or the
-    failure in one line. ``send(cell=3)`` is called before the third cell that runs."""
+    failure in a line. Sent are ``cell=3, bar=""`` before the third cell that runs, and its bar."""
     count = 0
 
     def on_cell(**_: object) -> None:
@@ -62,7 +62,7 @@ def execute(source: str, target: str, parameters: dict, cwd: str, send: Callable
         send(cell=count, bar="")
 
     def on_words(text: str) -> None:
-        if bars := re.findall(r"[^\r\n]+\d<.*/s\]", text):
+        if bars := re.findall(r"[^\r\n]+\d<[^\r\n]*\]", text):
             send(bar=bars[-1])
 
     how: dict[str, Any] = {"kernel_name": "python3", "language": "python", "cwd": cwd}

@@ -91,8 +91,7 @@ async def run_steps(
                 del running[name]
                 free.append(worker)
         outcomes[name] = outcome
-        label = "FAILED" if outcome.status == "failed" else outcome.status
-        head = f"{label:10} {name} {outcome.cost}".rstrip()
+        head = f"{outcome.status.replace('failed', 'FAILED'):10} {name} {outcome.cost}".rstrip()
         print(printable(": ".join(filter(None, (head, outcome.message)))), flush=True)
 
     last = {name: uptodate.read(profile, name).get("seconds", 0.0) for name in reasons}

@@ -68,7 +68,7 @@ def largest_gap_of_table11() -> float:
 
 
 def gap_of_tuned(first: str, second: str) -> float:
-    known = by("zplke/table8", "table7_simplified_name", "avg_accuracy")
+    known = by("zplke/table8", "_table7_simplified_name", "avg_accuracy")
     rows = printed("zplke/table11").query("base_model in ('Llama2-7B', 'Llama2-13B')")
     names = rows["base_model"] + "-" + rows["ft_type"].map({"FT-1": first, "FT-2": second})
     return (rows["ft_accuracy"] - names.map(known)).abs().mean()

@@ -137,7 +137,7 @@ def test_the_book_is_one_page_that_fetches_nothing(section):
     assert "<script" not in page and not re.search(r"src=.https?:", page)
     assert "a &lt;title&gt;" in page and 'src="data:image/png;base64,' in page and "<math" in page
     assert "Not made yet." in page and "default-src 'none'" in page
-    assert "What the papers claim" not in page  # no claim of a paper was made
+    assert "What is claimed" not in page  # no claim of a paper was made
 
 
 @pytest.mark.parametrize(
