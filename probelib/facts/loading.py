@@ -33,13 +33,11 @@ def load(
     relations  relations to load. None: all; of the atlas those of the panel, unless n_facts="all"
                or ``among`` is given
     n_facts    "panel" (12 facts per relation), "natural" or "trial" (40): a part of the panel of
-               the atlas (``read_panel``); of others as many, sampled with ``seed``
-               "all": every fact
+               the atlas (``read_panel``); of others as many, sampled with ``seed``; "all"
                a number: that many facts per relation (all, if it has fewer), those of the panel
                first, then sampled ones
     among      fact ids of the atlas: sample among these facts only, ignoring the panel
-    released   keep the distractors that the data name as they are: also those that are right
-               answers
+    released   keep the distractors that the data name, also those that are right answers
     """
     size, seed = _size(n_facts), check_seed(seed)
     if data == "atlas" and folder is None:
@@ -51,6 +49,9 @@ def load(
     if now.facts.empty:
         raise ProbeError(f"{folder}: no fact holds today")
     chosen = now if size is None else sample(now, size, seed)
+    if n_facts == "panel" and len(chosen.facts) < len(now.facts):
+        used = f"{len(chosen.facts)} of {len(now.facts)} facts are used, {size} per relation"
+        warnings.warn(f"{now.source}: {used}; n_facts=all takes all", stacklevel=2)
     if chosen.distractors.empty:
         return model.draw_distractors(chosen, whole, n_distractors, seed)
     return chosen if released else model.without_right(chosen, whole)
@@ -70,8 +71,7 @@ def everything(data: str = "atlas", folder=None, relations: list[str] | None = N
         return choose(atlas(), relations)
     columns = dict(pair.partition(":")[::2] for pair in query.split(",") if query)
     if query and (name != "table" or not all(columns.values())):
-        said = "columns are written table?subject:s,relation:prop,object:o"
-        raise ProbeError(f"data={data!r}: {said}")
+        raise ProbeError(f"{data!r}: columns are written table?subject:s,relation:prop,object:o")
     options = {"columns": columns} if query else {}
     return _with_atlas_texts(formats.READERS[name](folder, relations, **options))
 

@@ -24,7 +24,7 @@ OPTIONS = Path(__file__).with_name("options.yaml")
 # parameters that always name a file or a folder
 FILES = {"exposures", "folder", "pageviews", "ratings_file", "released", "results", "templates"}
 FILES |= {"verbalizations"}
-ABOUT = {"data": ["data"], "models": uptodate.MODELS, "format": ["format"]}  # of a run -> where
+ABOUT = {"data": ["data", "folder"], "models": uptodate.MODELS, "format": ["format"]}  # of a run
 
 
 def main(arguments: list[str] | None = None) -> int:

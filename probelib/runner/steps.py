@@ -151,7 +151,7 @@ def environments(jobs: int | None) -> list[dict]:
     jobs = jobs or len(there) or min(2, cores or 1)
     common = {
         **os.environ,
-        "TQDM_MININTERVAL": "30",
+        "TQDM_MININTERVAL": "5",
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or str(max(1, (cores or 1) // jobs)),
         "PYTHONHASHSEED": "0",
         "TOKENIZERS_PARALLELISM": "false",
