@@ -30,7 +30,8 @@ FORMATS = ("cue", "shots", "chat")  # how prompts are put, see ``text.PATTERNS``
 # owner/name[@revision][/subfolder]; a revision has no slash, but for refs/pr/1
 ID = re.compile(r"(\w[\w.-]*/[\w.-]+)(?:@(refs/\w+/\w+|[^/]+))?((?:/\w[\w.-]*)*)")
 # after a name: a format, a quantization, a precision
-VARIANT = re.compile(f"(@({'|'.join(FORMATS)}|8bit|4bit|float32|bfloat16|float16))+$")
+VARIANTS = (*FORMATS, "8bit", "4bit", "float32", "bfloat16", "float16")
+VARIANT = re.compile(f"(@({'|'.join(VARIANTS)}))+$")
 _sources: dict[str, str] = {}  # display name -> its source in this process
 PACKAGED = DATA["packaged"]  # display name -> (package, its file, SHA-256): real models
 
@@ -92,16 +93,12 @@ def claim(name: str) -> tuple[str, str]:
     return short, source
 
 
-def is_gguf(source: str) -> bool:
-    """Whether a name is that of a GGUF file, or of a packaged one."""
-    return source in PACKAGED or source.casefold().endswith(".gguf")
-
-
 def split_display(name: str) -> tuple[str, str]:
     """(display name, source) of "mine=/data/model"; ("", name) of a name without one."""
     first, _, rest = name.partition("=")
     plain = split_variant(rest)[0]
-    source = plain in organisms() or "/" in rest or is_folder(plain) or is_gguf(plain)
+    source = plain in (*organisms(), *PACKAGED) or "/" in rest or is_folder(plain)
+    source = source or plain.casefold().endswith(".gguf")
     known = split_variant(name)[0] in _sources or first in organisms() or is_folder(name)
     if known or not source or "/" in first:
         return "", name

@@ -409,6 +409,7 @@ INPUTS = [  # (what is asked of the model or its folder, words of the message)
     (lambda m, f, t: lm.load(without(f, t, "config.json", BROKEN)).context, "cannot be read"),
     (lambda m, f, t: lm.load(without(f, t, "config.json", "{")).context, "cannot be read"),
     (lambda m, f, t: lm.load("atlas-neox-2"), "did you mean atlas-neox"),
+    (lambda m, f, t: lm.load("smollm2-135m@3bit"), "unknown variant of smollm2.*did you mean 8bit"),
     (lambda m, f, t: lm.load("gpt2"), "unknown model 'gpt2'"),
     (lambda m, f, t: lm.load(f, quantize="3bit"), "unknown quantize '3bit'.*8bit"),
     (lambda m, f, t: lm.load(f, dtype="float8"), "float8"),

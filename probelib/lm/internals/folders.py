@@ -34,10 +34,13 @@ def model_folder(name: str) -> Path:
         return folder
     if names.is_folder(name):
         return Path(name).expanduser()
-    if names.is_gguf(name):
+    if name in names.PACKAGED or name.casefold().endswith(".gguf"):
         return unpacked(gguf_file(name))
     if name.startswith(names.PATHS):
         raise ProbeError(f"{name}: no such folder")
+    base, _, variant = name.partition("@")
+    if base in (*names.organisms(), *names.PACKAGED):
+        raise unknown(f"variant of {base}", variant, names.VARIANTS)
     if not names.is_id(name):
         kinds = ("<folder>", "<owner>/<name> on Hugging Face", "http://host:8000/v1#<name>")
         raise unknown("model", name, [*names.organisms(), *names.PACKAGED, *kinds])
