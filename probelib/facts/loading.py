@@ -33,7 +33,7 @@ def load(
     relations  relations to load. None: all; of the atlas those of the panel, unless n_facts="all"
                or ``among`` is given
     n_facts    "panel" (12 facts per relation), "natural" or "trial" (40): a part of the panel of
-               the atlas (``read_panel``); of others as many, sampled with ``seed``; "all"
+               the atlas (``read_panel``); of others as many, sampled with ``seed``; "all": every
                a number: that many facts per relation (all, if it has fewer), those of the panel
                first, then sampled ones
     among      fact ids of the atlas: sample among these facts only, ignoring the panel

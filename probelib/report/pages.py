@@ -194,10 +194,10 @@ def table_markdown(table: pd.DataFrame, decimals: dict | int | None = 3, bold=No
 
 def _cells(column: pd.Series, digits: int | None) -> list[str]:
     texts = column.astype(str)
-    numeric = digits is not None and holds_numbers(texts) and not texts.str.match(r"0\d").any()
+    numeric = digits is not None and holds_numbers(texts)
     if numeric and texts.str.contains(r"\.|e-").any():
         return [claims.cell(float(text or "nan"), digits, column.name) for text in texts]
-    return [f"{int(t):,}" if numeric and t[4:] else escape_cell(t) or "–" for t in texts]
+    return [f"{float(t):,.0f}" if numeric and t[4:] else escape_cell(t) or "–" for t in texts]
 
 
 def write_claims(profile: str, steps: list) -> Path | None:

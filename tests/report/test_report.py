@@ -153,8 +153,9 @@ def test_a_damaged_product_names_its_page_and_leaves_the_others(section, file, c
 
 
 def test_a_table_by_hand():
-    table = {"model": ["a|b", "c"], "r": ["-0.81234", ""], "n": ["3", "4"], "p": ["4e-05", "0.04"]}
-    rows = ["|---|---|---|---|", "| a\\|b | -0.81 | 3 | under 0.001 |", "| c | – | 4 | 0.040 |"]
+    table = {"m": ["a|b", "c"], "r": ["-0.81234", ""], "n": ["3e+09", "4"], "p": ["4e-05", "0.04"]}
+    first = "| a\\|b | -0.81 | 3,000,000,000 | under 0.001 |"
+    rows = ["|---|---|---|---|", first, "| c | – | 4 | 0.040 |"]
     assert pages.table_markdown(pd.DataFrame(table), {"r": 2}).split("\n")[1:] == rows
     long = pages.table_markdown(pd.DataFrame({"n": range(pages.LONGEST + 1)}))
     assert long.startswith(f"<details><summary>{pages.LONGEST + 1} rows</summary>")

@@ -22,7 +22,7 @@ import psutil
 import pytest
 from packaging.requirements import Requirement
 
-from probelib import paths
+from probelib import files, paths
 from probelib.errors import ProbeError, extra
 from probelib.lm.names import CHECKPOINTS
 from probelib.paths import ROOT
@@ -62,10 +62,11 @@ def out(tmp_path, monkeypatch):
         (tmp_path / "library" / name).write_text("1")
 
     def book(profile, steps, status, about):
-        assert about["profile"] == [profile] and about["its data"] in (["atlas"], ["mine.csv"])
+        assert about["profile"] == [profile] and about["its data"] == pages.data
         (paths.RUNS / profile / "report.html").write_text(json.dumps(status))
 
-    monkeypatch.setitem(sys.modules, "probelib.report.pages", SimpleNamespace(book=book))
+    pages = SimpleNamespace(book=book, data=["atlas"])
+    monkeypatch.setitem(sys.modules, "probelib.report.pages", pages)
     return out
 
 
@@ -166,7 +167,7 @@ def test_only_what_changed_and_what_needs_it_runs(smoke, make_plan, out, tmp_pat
 def test_failures_are_reported_kept_and_not_taken_for_success(smoke, make_plan, out):
     notebooks = {
         **dict.fromkeys(("fine", "after", "later", "lazy"), [PROFILE]),
-        "error": [PROFILE, "1 + 1", "int('x\\ny')", "3"],
+        "error": [PROFILE, "1 + 1", "raise ValueError('\\x1b[2J\\ny')", "3"],
         "killed": [PROFILE, WRITE, "put('p/t1', 1)", "os.kill(os.getpid(), 9)", "print('later')"],
         "quits": [PROFILE, "import sys; sys.exit(0)", "2"],
         "alone": [PROFILE, "import os, time; os.kill(os.getppid(), 9); time.sleep(60)"],
@@ -175,14 +176,12 @@ def test_failures_are_reported_kept_and_not_taken_for_success(smoke, make_plan, 
     entries += [{"notebook": "killed", "makes": ["p/t1"]}, {"notebook": "lazy", "makes": ["p/t2"]}]
     entries += [{"notebook": "after", "needs": ["killed"]}]
     entries += [{"notebook": "later", "needs": ["after"]}]
-    old = out / "figures/smoke/p/t2.csv"
-    old.parent.mkdir(parents=True)
-    old.write_text("from an earlier run")
+    files.write(out / "figures/smoke/p/t2.csv", "from an earlier run")
     plan = make_plan(notebooks, entries)
     code, lines, _ = smoke(plan)
     assert code == 1
     for line in (
-        r"FAILED +error .*cell 4: ValueError: invalid literal .*see .*/error\.failed\.ipynb",
+        r"FAILED +error .*cell 4: ValueError: ␛\[2J y.*see .*/error\.failed\.ipynb",
         r"FAILED +killed .*cell 5: kernel killed; most likely out of memory: fewer --jobs",
         r"ok +fine",
         r"skipped +after: needs killed",
@@ -213,11 +212,12 @@ def test_values_arrive_as_they_are(smoke, make_plan, out, monkeypatch):
     cells = {"a": [f"{PROFILE}\n{cell}", WRITE, put, "held = b'x' * 400_000_000"]}
     plan = make_plan(cells, ONE, {"smoke": values, "atlas": {}})
     monkeypatch.setattr(sys.modules["probelib.report.pages"], "book", lambda *_: 1 / 0)
+    files.write(out / "runs/smoke/report.html", "of an earlier run")
     code, lines, _ = smoke(plan)
     assert code == 1 and lines[-1] == "FAILED     report: ZeroDivisionError: division by zero"
     assert json.loads((out / "figures/smoke/p/t1.csv").read_text()) == list(values.values())
     assert float(re.search(r"([\d.]+) GB", lines[1])[1]) >= 0.4  # the notebook's peak memory
-    assert why(smoke, plan) == {"a": "up to date"}
+    assert why(smoke, plan) == {"a": "up to date"} and smoke(plan)[0] == 1  # the report is old
 
 
 RESUME = """
@@ -312,11 +312,11 @@ def test_own_facts_and_models_are_read_again(smoke, make_plan, out, tmp_path, mo
     cells = [cell, WRITE, "put('p/t1', pathlib.Path(folder).read_text())"]
     plan, made = make_plan({"a": cells}, ONE), out / "figures/smoke/p/t1.csv"
     here = tmp_path / "of v1.2"  # dots in a folder's name part nothing
-    here.mkdir()
     shutil.copytree(CHECKPOINTS / "atlas-neox-0.15m", here / "own")
     (here / "mine.csv").write_text("one")
     monkeypatch.chdir(here)  # paths begin here, not where the notebook runs
     flags = ["--models", "own", "--set", "folder=mine.csv"]
+    sys.modules["probelib.report.pages"].data = ["mine.csv"]  # what the report's head names
     assert smoke(plan, *flags)[0] == 0 and made.read_text() == "one"
     (here / "mine.log").write_text("of no matter")
     assert why(smoke, plan, *flags) == {"a": "up to date"}
