@@ -57,9 +57,8 @@ def out(tmp_path, monkeypatch):
     files, and a report of one line: it is tested elsewhere."""
     out = set_out(monkeypatch, tmp_path / "out {of} this")
     monkeypatch.setattr(paths, "PACKAGE", tmp_path / "library")
-    (tmp_path / "library/data").mkdir(parents=True)
     for name in ("one.py", "data/x.csv"):
-        (tmp_path / "library" / name).write_text("1")
+        files.write(tmp_path / "library" / name, "1")
 
     def book(profile, steps, status, about):
         assert about["profile"] == [profile] and about["its data"] == pages.data
