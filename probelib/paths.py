@@ -7,11 +7,11 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
 ROOT = PACKAGE.parent  # the checkout (an editable install)
-CLONE = (
-    ROOT / "notebooks" / "plan.yaml"
-).exists()  # otherwise installed from a wheel, which brings the notebooks
+# otherwise installed from a wheel, which brings the notebooks
+CLONE = (ROOT / "notebooks" / "plan.yaml").exists()
 NOTEBOOKS = ROOT / "notebooks" if CLONE else Path(sys.prefix) / "share" / "probelib" / "notebooks"
 # products go here; the tests set a temporary folder
 OUT = Path(os.environ.get("PROBELIB_OUT", ROOT if CLONE else ".")).resolve()
 RUNS = OUT / "runs"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "probelib"  # the user's
 FIGURES = OUT / "figures"

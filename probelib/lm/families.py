@@ -76,16 +76,12 @@ def to_device(values, device) -> torch.Tensor:
     return tensor.to(device)
 
 
-def additive_mask(visible: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """[..., q, k] bool -> float: 0 where visible, the most negative number elsewhere."""
-    zeros = torch.zeros(visible.shape, dtype=dtype, device=visible.device)
-    return zeros.masked_fill_(~visible, torch.finfo(dtype).min)
-
-
 def _mask(hf_model, visible: torch.Tensor, query: torch.Tensor, key: torch.Tensor):
-    """The additive mask [1, 1, n, past + n], or one per layer type, with the family's window."""
-    config = hf_model.config.get_text_config()
-    whole = lambda sees: additive_mask(sees, hf_model.dtype)[None, None]
+    """The additive mask [1, 1, n, past + n] (0 where visible, the most negative number elsewhere),
+    or one per layer type, with the family's window."""
+    config, least = hf_model.config.get_text_config(), torch.finfo(hf_model.dtype).min
+    zeros = torch.zeros((1, 1, *visible.shape), dtype=hf_model.dtype, device=visible.device)
+    whole = lambda sees: zeros.masked_fill(~sees, least)
     full, types = whole(visible), getattr(config, "layer_types", None)
     if types and "chunked_attention" in types:  # Llama 4
         chunk = config.attention_chunk_size

@@ -127,7 +127,8 @@ class InMemory(LM):
     def _load(self):
         return copy.copy(self._given)  # all modules are shared, its ``generation_config`` is not
 
-    def _generation_ends(self):
+    @property
+    def generation_ends(self):
         return getattr(self._given.generation_config, "eos_token_id", None)
 
     @cached_property

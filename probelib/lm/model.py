@@ -43,6 +43,7 @@ class Model:
     quantized_modules: float
     vocabulary_size: float = math.inf
     tries: dict  # label tries of earlier searches, to be searched again
+    generation_ends: Any = None  # an id or a list of ids
     masked: bool = False  # scored by pseudo-log-likelihood, generates nothing
 
     # The verbs. Their modules are imported at first use: ``import probelib.lm`` needs no torch.
@@ -100,12 +101,9 @@ class Model:
     def ends(self) -> frozenset[int]:
         """Ids that end a text: the tokenizer's, and those of generation_config.json (end of turn in
         Gemma and Phi 3)."""
-        ids = self._generation_ends()
-        ids = (self.eos, *(ids if isinstance(ids, list) else [ids]))
+        own = self.generation_ends
+        ids = (self.eos, *(own if isinstance(own, list) else [own]))
         return frozenset(i for i in ids if isinstance(i, int) and i >= 0)
-
-    def _generation_ends(self):
-        return None
 
 
 class LM(Model):
@@ -136,10 +134,9 @@ class LM(Model):
     def identity(self) -> dict:
         """Everything that changes a number, without loading the weights. Raise ProbeError if files,
         the tokenizer or loaded weights were changed since."""
-        reads = vars(self).get("_reads")
-        if (reads and reads != text.digest(self.tokenizer)) or (
-            "_loaded" in vars(self) and self._loaded[0] != self._weights()
-        ):
+        reads, loaded = map(vars(self).get, ("_reads", "_loaded"))
+        other = loaded and loaded[0] != self._weights()
+        if other or (reads and reads != text.digest(self.tokenizer)):
             what = f"{self.name}: its tokenizer or model.hf_model was changed after loading"
             raise ProbeError(f"{what}; use lm.load(hf_model, tokenizer, name=...)")
         return self._identity()
@@ -285,7 +282,8 @@ class LM(Model):
         self._reads = text.digest(tokenizer)
         return tokenizer
 
-    def _generation_ends(self):
+    @property
+    def generation_ends(self):  # type: ignore[override]
         file = self.folder / "generation_config.json"
         try:
             return json.loads(file.read_bytes()).get("eos_token_id") if file.exists() else None

@@ -5,19 +5,21 @@ unpadded sequence per forward ("alone"); the padded batches of the plain path ar
 """
 
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
+from probelib import files, paths
 from probelib.errors import ProbeError
 from probelib.lm.internals.cpu import QUERIES, SHARED
 from probelib.lm.internals.forwards import FORWARD, retry_on_oom, text_ids
 from probelib.lm.internals.memory import free_bytes
 from probelib.lm.plain import score_encdec, score_masked, score_plain, score_repeated
 from probelib.lm.tree import score_tree
+from probelib.lm.version import scoring
 
 # fastest first; "alone" is "plain" one sequence at a time
 PATHS = ("tree", "repeated", "plain", "alone")
@@ -36,9 +38,20 @@ WINDOWS = ("sliding_window", "attention_chunk_size", "index_topk")  # names in c
 
 def choose(model) -> tuple[str, str]:
     """The path that scores a model, the first of ``PATHS`` that agrees with single sequences
-    ("pseudo" for a masked language model), and why it is not a faster one: also a warning."""
+    ("pseudo" for a masked language model), and why it is not a faster one: also a warning. What
+    the check finds is kept in the user's cache, for these weights, code, libraries and device."""
     with FORWARD:
-        failed = failures(model)
+        device = model.hf_model.device  # loads the weights
+        gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else ""
+        loaded = vars(model).get("_loaded")  # sums of its files' weights; None: from memory
+        about = loaded, model.budget, gpu, torch.backends.cpu.get_cpu_capability(), scoring()
+        file = paths.CACHE / "checks" / f"{files.sha256(repr(about).encode())[:16]}.json"
+        own = loaded is not None and loaded[0] == model._weights()
+        kept = files.read_sealed(file) if own else None
+        failed = kept["failed"] if kept else failures(model)
+    if own and not kept:
+        with suppress(ProbeError):  # the cache cannot be written
+            files.write_json(file, files.sealed({"failed": failed}))
     path = next(path for path in paths_of(model) if path not in failed)
     why = "; ".join(f"{faster}: {reason}" for faster, reason in failed.items())
     if why:

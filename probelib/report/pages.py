@@ -186,10 +186,9 @@ def table_markdown(table: pd.DataFrame, decimals: dict | int | None = 3, bold=No
     for name in (bold or {}).keys() & columns.keys():
         for row in bold[name]:
             columns[name][row] = f"**{columns[name][row]}**"
-    head, n = map(escape_cell, columns), len(table)
-    lines = markdown_rows([head, *zip(*columns.values(), strict=True)])
-    folded = f"<details><summary>{n} rows</summary>\n\n{lines}\n\n</details>"
-    return lines if n <= LONGEST else folded
+    lines = markdown_rows([map(escape_cell, columns), *zip(*columns.values(), strict=True)])
+    folded = f"<details><summary>{len(table)} rows</summary>\n\n{lines}\n\n</details>"
+    return lines if len(table) <= LONGEST else folded
 
 
 def _cells(column: pd.Series, digits: int | None) -> list[str]:

@@ -10,7 +10,7 @@ import torch
 import transformers as hf
 from tokenizers.pre_tokenizers import ByteLevel
 
-from probelib import ProbeError, lm
+from probelib import ProbeError, lm, paths
 from probelib.lm.internals.folders import gguf_file
 from probelib.paths import ROOT
 
@@ -55,7 +55,7 @@ def written(path, quantized: gguf.GGMLQuantizationType, arch: str = "qwen2"):
 
 @pytest.mark.parametrize("kind", ["F32", "F16", "Q8_0", "Q4_1"])
 def test_an_unpacked_file_computes_what_its_weights_say(tmp_path, monkeypatch, kind):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(paths, "CACHE", tmp_path)
     reference = written(tmp_path / "small.gguf", gguf.GGMLQuantizationType[kind])
     model = lm.load(tmp_path / "small.gguf")
     (found,) = model.logprobs("Oslo", " N")["token_logprobs"]
@@ -70,7 +70,7 @@ def test_an_unpacked_file_computes_what_its_weights_say(tmp_path, monkeypatch, k
 
 
 def test_what_cannot_be_unpacked_is_named(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(paths, "CACHE", tmp_path)
     (tmp_path / "torn.gguf").write_bytes(b"version https://git-lfs.github.com/spec/v1")
     with pytest.raises(ProbeError, match="torn.gguf is not a GGUF file.*downloaded whole"):
         lm.load(tmp_path / "torn.gguf")

@@ -1,6 +1,7 @@
 """The self-check in half precision: rounding, which flips experts of mixtures, is no reason to
 leave the tree; a wrong mask is."""
 
+import shutil
 from unittest import mock
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import torch
 import transformers as hf
 
-from probelib import lm
+from probelib import lm, paths
 from probelib.lm import families, selfcheck
 from tests.lm import tiny
 
@@ -26,7 +27,7 @@ HALVES = [torch.bfloat16, torch.float16]
 
 def without_window(hf_model, visible, query, key):
     """Every token attends to all of its ancestors, however far."""
-    return families.additive_mask(visible, hf_model.dtype)[None, None]
+    return torch.where(visible, 0, torch.finfo(hf_model.dtype).min).to(hf_model.dtype)[None, None]
 
 
 def without_tree(hf_model, visible, query, key, right=families._mask):
@@ -102,3 +103,21 @@ def test_sabotaged_masks_are_caught_without_the_referee(family, dtype, scale, mo
         model.path = None
         with mock.patch.object(families, "_mask", wrong):
             assert model.choose_path() != "tree"
+
+
+def test_what_a_check_found_is_kept_until_the_weights_change(tmp_path, monkeypatch):
+    """The next process reads it; changed weights and a damaged file are checked again."""
+    checked, failures = [], selfcheck.failures
+    monkeypatch.setattr(selfcheck, "failures", lambda model: checked.append(1) or failures(model))
+    monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
+    folder = tiny.folder(tmp_path / "model")
+    assert [lm.load(folder).choose_path() for _ in range(2)] == ["tree"] * 2 and len(checked) == 1
+    (file,) = (tmp_path / "cache" / "checks").iterdir()
+    file.write_text(file.read_text().replace("{}", '{"tree": "no"}'))
+    assert lm.load(folder).choose_path() == "tree" and len(checked) == 2
+    changed = lm.load(folder)
+    changed.hf_model.get_input_embeddings().weight.data *= 1.5
+    assert changed.choose_path() == "tree" and len(checked) == 3
+    shutil.rmtree(file.parent)
+    file.parent.write_text("a file, so that nothing can be kept")
+    assert lm.load(folder).choose_path() == "tree" and len(checked) == 4

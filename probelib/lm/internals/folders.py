@@ -9,15 +9,14 @@ from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
-from probelib import files
+from probelib import files, paths
 from probelib.errors import ProbeError, extra, unknown
 from probelib.lm import names
 from probelib.lm.text import DATA, first_line
-from probelib.paths import PACKAGE
 
 # files of a model that change a number
 FILES = (".json", ".safetensors", ".model", ".spm", ".codes", ".txt", ".jinja")
-MANIFESTS = PACKAGE / "organisms" / "manifests"
+MANIFESTS = paths.PACKAGE / "organisms" / "manifests"
 TOKENIZER_FILES = DATA["tokenizer_files"]
 
 
@@ -82,7 +81,7 @@ def gguf_file(source: str) -> Path:
 def unpacked(file: Path) -> Path:
     """The folder of a plain copy of a GGUF file in the user's cache, made once; ProbeError if that
     fails. Its quantized weights become float32: what llama.cpp computes with."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "probelib" / "gguf"
+    cache = paths.CACHE / "gguf"
     folder = cache / f"{files.slug(file.stem)}-{files.sha256(file)[:16]}"
     if (folder / "config.json").exists():
         return folder
@@ -137,7 +136,7 @@ def base_of(folder: Path) -> tuple[Path, Path | None]:
         base, revision = str(saved["base_model_name_or_path"]), saved.get("revision")
     except (ValueError, KeyError, TypeError) as error:
         raise ProbeError(f"{file} cannot be read: {error}") from error
-    if base in names.organisms() or base in names.PACKAGED:
+    if base in (*names.organisms(), *names.PACKAGED):
         return model_folder(base), folder
     # never beside the process: that would depend on where it was started
     where = folder.absolute()
@@ -191,15 +190,13 @@ def digest_files(folders: list[Path]) -> str:
             sha.update(path.resolve().name.encode())
             continue
         with open(path, "rb") as file:
-            while block := file.read(2**20):
-                sha.update(block)
+            hashlib.file_digest(file, lambda: sha)
     return sha.hexdigest()[:16]
 
 
 def commit_of(folder: Path) -> str | None:
     """The commit of a folder in Hugging Face's cache, which names a snapshot; None elsewhere."""
-    parts = folder.parts
-    triples = zip(parts, parts[1:], parts[2:], strict=False)
+    triples = zip(folder.parts, folder.parts[1:], folder.parts[2:], strict=False)
     return next((c for a, b, c in triples if b == "snapshots" and a.startswith("models--")), None)
 
 

@@ -102,9 +102,20 @@ def text_ids(config) -> np.ndarray:
 
 
 def weight_sums(hf_model) -> str:
-    """16 hex digits of the sums over rows and columns of all weights' bits, and of settings."""
-    config = hf_model.config.to_json_string(use_diff=False)
-    sha = hashlib.sha256(repr((config, _settings(hf_model))).encode())
+    """16 hex digits of the sums over rows and columns of all weights' bits, of the configuration,
+    and per module of its plain attributes (eps, scales, adapters that are on) and hooks."""
+    settings = [hf_model.config.to_json_string(use_diff=False)]
+    for name, module in hf_model.named_modules():
+        held = vars(module)
+        kept = [key for key in held if key[0] != "_" and key != "training" and "cache" not in key]
+        own = sorted((key, held[key]) for key in kept if isinstance(held[key], int | float | str))
+        adapters = [held.get(key) for key in ("scaling", "_active_adapter", "_disable_adapters")]
+        hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
+        # transformers' own, which record outputs, come with the first call that wants them
+        hooks = [hook for hook in hooks if not str(hook.__module__).startswith("transformers.")]
+        about = name, type(module).__name__, own, adapters, len(hooks), "forward" in held
+        settings.append(repr(about))
+    sha = hashlib.sha256(repr(settings).encode())
     for tensor in (*hf_model.parameters(), *hf_model.buffers()):
         if tensor.device.type == "meta":  # on the CPU or a disk, by accelerate
             continue
@@ -114,19 +125,3 @@ def weight_sums(hf_model) -> str:
         for axis in (0, 1):
             sha.update(rows.sum(axis, dtype=torch.int64).cpu().numpy().tobytes())
     return sha.hexdigest()[:16]
-
-
-def _settings(hf_model) -> list:
-    """Per module its plain attributes (eps, scales, adapters that are on) and number of hooks."""
-    found = []
-    for name, module in hf_model.named_modules():
-        held = vars(module)
-        kept = [key for key in held if key[0] != "_" and key != "training" and "cache" not in key]
-        plain = bool | int | float | str
-        own = sorted((key, held[key]) for key in kept if isinstance(held[key], plain))
-        adapters = [held.get(key) for key in ("scaling", "_active_adapter", "_disable_adapters")]
-        hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
-        # transformers' own, which record outputs, come with the first call that wants them
-        hooks = [hook for hook in hooks if not str(hook.__module__).startswith("transformers.")]
-        found.append((name, type(module).__name__, own, [adapters, len(hooks), "forward" in held]))
-    return found

@@ -1,12 +1,13 @@
 """Optional reading: how many parameters a model has, and how much memory work takes."""
 
 import math
-import os
 import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+
+import psutil
 
 from probelib.lm.internals.folders import read_header, stored_quantization, weight_files
 from probelib.lm.names import CHECKPOINTS, split_variant
@@ -57,13 +58,12 @@ def parameters(name: str) -> float | None:
 
 
 def free_bytes(device) -> float:
-    """Free memory of a device (on a CPU: of the machine; 0 if the system does not report it)."""
+    """Free memory of a device (on a CPU: of the machine)."""
     if device.type == "cuda":
         import torch
 
         return float(torch.cuda.mem_get_info(device)[0])
-    known = "SC_AVPHYS_PAGES" in getattr(os, "sysconf_names", {})
-    return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")) if known else 0.0
+    return float(psutil.virtual_memory().available)
 
 
 def measured(device, work: Callable[[], object]) -> dict[str, float]:
