@@ -4,6 +4,7 @@ come with the first verb."""
 import copy
 import hashlib
 import json
+import warnings
 from functools import cached_property
 from pathlib import Path
 
@@ -81,7 +82,10 @@ class InMemory(LM):
     def __init__(self, hf_model, tokenizer, name: str | None = None):
         if tokenizer is None:
             raise ProbeError("a model in memory needs its tokenizer: load(hf_model, tokenizer)")
-        text.warn_of_its_file(tokenizer)
+        file = Path(getattr(tokenizer, "name_or_path", "") or "", "tokenizer.json")
+        if file.is_file() and (read := text.first_difference(tokenizer, file)):
+            said = f"the tokenizer reads {read!r} otherwise than {file}"
+            warnings.warn(f"{said}; lm.load(folder).tokenizer is the file's", stacklevel=3)
         hf_model = getattr(hf_model, "_orig_mod", hf_model)  # of torch.compile
         if hasattr(hf_model, "get_base_model"):  # peft
             if any(config.is_prompt_learning for config in hf_model.peft_config.values()):

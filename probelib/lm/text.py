@@ -5,7 +5,6 @@ import hashlib
 import json
 import re
 import threading
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -65,10 +64,10 @@ def read_tokenizer(source: str | Path, config=None) -> tuple[Any, str]:
             return fixed, "fix_mistral_regex"
         silent = {"_raise_exceptions_for_missing_entries": False}
         file = cached_file(str(source), "tokenizer.json", **silent)
-        if file is None or not (text := _first_difference(tokenizer, file)):
+        if file is None or not (text := first_difference(tokenizer, file)):
             return tokenizer, "its class"
         by_file = PreTrainedTokenizerFast.from_pretrained(source)
-        left = _first_difference(by_file, file)
+        left = first_difference(by_file, file)
     except Exception as error:  # from files, missing libraries, or code of the repository
         raise ProbeError(f"{source}: the tokenizer cannot be read: {first_line(error)}") from error
     if left:
@@ -77,15 +76,7 @@ def read_tokenizer(source: str | Path, config=None) -> tuple[Any, str]:
     return by_file, "tokenizer.json"
 
 
-def warn_of_its_file(tokenizer) -> None:
-    """Warn if a tokenizer that somebody made reads texts otherwise than its folder's own file."""
-    file = Path(getattr(tokenizer, "name_or_path", "") or "", "tokenizer.json")
-    if file.is_file() and (text := _first_difference(tokenizer, file)):
-        said = f"the tokenizer reads {text!r} otherwise than {file}"
-        warnings.warn(f"{said}; lm.load(folder).tokenizer is the file's", stacklevel=4)
-
-
-def _first_difference(tokenizer, file: str | Path) -> str:
+def first_difference(tokenizer, file: str | Path) -> str:
     """The first of ``TEXTS`` that a tokenizer reads otherwise than its file; "" without one."""
     from tokenizers import Tokenizer
 

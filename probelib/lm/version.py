@@ -4,26 +4,30 @@ import ast
 import hashlib
 from functools import cache
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 from probelib.errors import ProbeError
 
-FOLDER = Path(__file__).parent
 LIBRARIES = ("torch", "transformers", "tokenizers", "bitsandbytes")
 # files of ``lm`` that compute nothing that a store holds; every other one, also a new one, counts
 NO_SCORES = ("__init__.py", "memory.py", "names.py", "version.py", "gradients.py")
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 
 
-def _sources(folder: Path = FOLDER) -> dict[str, bytes]:
+def _sources(folder: Path = Path(__file__).parent) -> dict[str, bytes]:
     """Name -> content of the files that compute scores."""
     paths = sorted((*folder.rglob("*.py"), *folder.rglob("*.yaml")))
     found = (path for path in paths if path.name not in NO_SCORES)
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
 
 
+# read again if the library's first file is another one: reading takes milliseconds
+_version = cache(lambda name, state: version(name).split("+")[0])
+
+
 def _versions() -> dict[str, str]:
-    return {name: version(name).split("+")[0] for name in LIBRARIES}
+    return {name: _version(name, Path(find_spec(name).origin).stat()) for name in LIBRARIES}
 
 
 # as they are when this process imports the core: later changes on the disk are not what runs
@@ -33,8 +37,7 @@ AT_IMPORT, VERSIONS = _sources(), _versions()
 @cache
 def scoring() -> dict[str, str]:
     """``code``: digest of the core's source without comments, docstrings and layout; and the
-    versions of the libraries that compute its numbers, without their builds (2.7.0+cpu is 2.7.0).
-    """
+    libraries' versions without their builds (2.7.0+cpu is 2.7.0)."""
     return {"code": _digest(AT_IMPORT)} | VERSIONS
 
 
@@ -45,8 +48,8 @@ def check_unchanged() -> None:
     if sources != AT_IMPORT and _digest(sources) != scoring()["code"]:
         changed.append("the code of probelib.lm")
     if changed:
-        what = ", ".join(changed)
-        raise ProbeError(f"{what}: exchanged while this process runs; restart it (the kernel)")
+        said = "exchanged while this process runs; restart it (the kernel)"
+        raise ProbeError(f"{', '.join(changed)}: {said}")
 
 
 def _digest(sources: dict[str, bytes]) -> str:
