@@ -38,20 +38,19 @@ WINDOWS = ("sliding_window", "attention_chunk_size", "index_topk")  # names in c
 
 def choose(model) -> tuple[str, str]:
     """The path that scores a model, the first of ``PATHS`` that agrees with single sequences
-    ("pseudo" for a masked language model), and why it is not a faster one: also a warning. What
-    the check finds is kept in the user's cache, for these weights, code, libraries and device."""
+    ("pseudo" for a masked language model), and why it is not a faster one: also a warning. That
+    the fastest passed is noted in the user's cache, for these weights, libraries, this device."""
     with FORWARD:
         device = model.hf_model.device  # loads the weights
         gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else ""
         loaded = vars(model).get("_loaded")  # sums of its files' weights; None: from memory
         about = loaded, model.budget, gpu, torch.backends.cpu.get_cpu_capability(), scoring()
-        file = paths.CACHE / "checks" / f"{files.sha256(repr(about).encode())[:16]}.json"
+        file = paths.CACHE / "checks" / f"{files.sha256(repr(about).encode())[:16]}"
         own = loaded is not None and loaded[0] == model._weights()
-        kept = files.read_sealed(file) if own else None
-        failed = kept["failed"] if kept else failures(model)
-    if own and not kept:
+        failed = {} if own and file.exists() else failures(model)
+    if own and not failed:
         with suppress(ProbeError):  # the cache cannot be written
-            files.write_json(file, files.sealed({"failed": failed}))
+            files.write(file, model.name)
     path = next(path for path in paths_of(model) if path not in failed)
     why = "; ".join(f"{faster}: {reason}" for faster, reason in failed.items())
     if why:

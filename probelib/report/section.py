@@ -141,7 +141,7 @@ class Section:
             for suffix, date in ((".png", "Software"), (".pdf", "CreationDate")):
                 drawn = shown.picture(artifact.figure, suffix[1:], metadata={date: None})
                 files.write(path.with_suffix(suffix), drawn)
-                artifact.figure.set_layout_engine("none")  # it is laid out; for the PDF as for this
+                artifact.figure.set_layout_engine("none")  # the PDF is laid out as this
         what = {"artifact": artifact.name, "kind": "figure" if artifact.figure else "table"}
         what |= {"caption": texts.caption, "finding": artifact.finding, "alt": texts.alt}
         what |= {"decimals": texts.decimals, "bold": artifact.bold()}
