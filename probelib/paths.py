@@ -10,8 +10,8 @@ ROOT = PACKAGE.parent  # the checkout (an editable install)
 # otherwise installed from a wheel, which brings the notebooks
 CLONE = (ROOT / "notebooks" / "plan.yaml").exists()
 NOTEBOOKS = ROOT / "notebooks" if CLONE else Path(sys.prefix) / "share" / "probelib" / "notebooks"
-# products go here; the tests set a temporary folder
-OUT = Path(os.environ.get("PROBELIB_OUT", ROOT if CLONE else ".")).resolve()
+OUT = Path(os.environ.get("PROBELIB_OUT", ROOT if CLONE else ".")).resolve()  # products go here
 RUNS = OUT / "runs"
-CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "probelib"  # the user's
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "probelib")
+CHECKS = CACHE / "checks"  # self-checks that passed
 FIGURES = OUT / "figures"

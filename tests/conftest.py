@@ -117,6 +117,7 @@ def apart(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PROBELIB_OUT", str(out))
         patch.setattr(paths, "RUNS", out / "runs")
+        patch.setattr(paths, "CHECKS", out / "checks")
         patch.setattr(transport, "PAUSE", 0.001)
         yield
 

@@ -19,7 +19,7 @@ ROOMS = {
     "facts": 2000,
     "grapheval": 1592,
     "integrations": 191,
-    "lm": 3836,
+    "lm": 3838,
     "monitor": 1400,
     "organisms": 1391,
     "published": 47,

@@ -83,7 +83,7 @@ def load_questions(
     if only is None:
         choices, rest = facts.multiple_choice(data, folder, relations, n_facts, seed)
     else:
-        current = facts.current(whole)
+        current = facts.choose(facts.current(whole), relations)
         selected = facts.keep(current, within(current.facts["fact"], only))
         choices = facts.draw_distractors(selected, whole, OPTIONS - 1, seed)
         rest = facts.without_subjects(current, selected)

@@ -25,6 +25,7 @@ ATLAS = PACKAGE / "facts" / "atlas"
 REQUIRED = {*model.RELATIONS, "question", "cloze"}
 
 
+@pd.option_context("mode.string_storage", "python")  # half the time of Arrow's texts
 def read_atlas(folder: Path = ATLAS) -> Facts:
     """Every fact of the atlas, current and former."""
     by_number = lambda path: (path.stem[0] == "K", int(path.stem[1:]))
@@ -115,8 +116,7 @@ def data_card() -> str:
 @cache
 def atlas() -> Facts:
     """The shipped atlas, read once per process."""
-    with pd.option_context("mode.string_storage", "python"):  # half the time of Arrow's texts
-        return read_atlas()
+    return read_atlas()
 
 
 def read_panel(facts: Facts, part: str = "stratified") -> Facts:

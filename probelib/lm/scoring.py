@@ -67,12 +67,9 @@ def logprobs(
     scores, argmax, cost = score_ids(model, contexts, branches, path)
     ids = [tokens[: len(tokens) - end] for _, tokens in branches]
     frame = _frame(model, rows, ids, scores, argmax)
-    frame.attrs["cost"] = cost | {
-        "requested_tokens": int(rows["length"].sum()),
-        "requests": len(rows),
-        "seconds": time.perf_counter() - started,
-        "path": path,
-    }
+    asked = {"requested_tokens": int(rows["length"].sum()), "requests": len(rows)}
+    seconds = time.perf_counter() - started
+    frame.attrs["cost"] = cost | asked | {"seconds": seconds, "path": path}
     return frame
 
 

@@ -7,6 +7,8 @@ unpadded sequence per forward ("alone"); the padded batches of the plain path ar
 import warnings
 from contextlib import contextmanager, suppress
 from functools import partial
+from os.path import isfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,24 +41,32 @@ WINDOWS = ("sliding_window", "attention_chunk_size", "index_topk")  # names in c
 def choose(model) -> tuple[str, str]:
     """The path that scores a model, the first of ``PATHS`` that agrees with single sequences
     ("pseudo" for a masked language model), and why it is not a faster one: also a warning. That
-    the fastest passed is noted in the user's cache, for these weights, libraries, this device."""
+    the fastest passed is noted in the user's cache: see ``_note``."""
+    note = _note(model)
     with FORWARD:
-        device = model.hf_model.device  # loads the weights
-        gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else ""
-        loaded = vars(model).get("_loaded")  # sums of its files' weights; None: from memory
-        about = loaded, model.budget, gpu, torch.backends.cpu.get_cpu_capability(), scoring()
-        file = paths.CACHE / "checks" / f"{files.sha256(repr(about).encode())[:16]}"
-        own = loaded is not None and loaded[0] == model._weights()
-        failed = {} if own and file.exists() else failures(model)
-    if own and not failed:
-        with suppress(ProbeError):  # the cache cannot be written
-            files.write(file, model.name)
+        failed = {} if note and isfile(note) else failures(model)
+    if note and not failed:
+        with suppress(OSError, ProbeError):  # the cache cannot be written
+            files.write(note, model.name, lasting=False)
     path = next(path for path in paths_of(model) if path not in failed)
     why = "; ".join(f"{faster}: {reason}" for faster, reason in failed.items())
     if why:
         said = f"{model.name} is scored on the path {path!r}, slower than the tree ({why})"
         warnings.warn(said, stacklevel=4)
     return path, why
+
+
+def _note(model) -> Path | None:
+    """The file that notes a pass of these weights and settings with this code, these libraries and
+    this processor; None: the check is made each time (GPUs, half precision, weights in memory)."""
+    hf_model, loaded = model.hf_model, vars(model).get("_loaded")
+    exact = hf_model.dtype == torch.float32 and hf_model.device.type == "cpu" and not model.quantize
+    if not exact or model.masked or not loaded or loaded[0] != model._weights():
+        return None
+    names = "_attn_implementation", "_experts_implementation"
+    about = [getattr(hf_model.config, name, None) for name in names]
+    about += [loaded, model.budget, torch.backends.cpu.get_cpu_capability(), scoring()]
+    return paths.CHECKS / files.sha256(repr(about).encode())[:16]
 
 
 def paths_of(model) -> tuple[str, ...]:

@@ -22,12 +22,12 @@ def _sources(folder: Path = Path(__file__).parent) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
 
 
-# read again if the library's first file is another one: reading takes milliseconds
+# read again when a library's __init__.py was replaced (``state``): reading takes milliseconds
 _version = cache(lambda name, state: version(name).split("+")[0])
 
 
 def _versions() -> dict[str, str]:
-    return {name: _version(name, Path(find_spec(name).origin).stat()) for name in LIBRARIES}
+    return {name: _version(name, Path(find_spec(name).origin).stat()[:7]) for name in LIBRARIES}
 
 
 # as they are when this process imports the core: later changes on the disk are not what runs

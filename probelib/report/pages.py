@@ -10,9 +10,9 @@ import base64
 import html
 import io
 import json
-import os
 import re
 from functools import partial
+from os.path import relpath
 from pathlib import Path
 
 import pandas as pd
@@ -130,7 +130,7 @@ def _with_summary(body: str, profile: str, step) -> str:
     files_of = {name: made / f"{name}.json" for name in step.makes}
     records = {name: json.loads(f.read_text("utf-8")) for name, f in files_of.items() if f.exists()}
     there = [(n, o, page_path(o, step.notebook)) for n, o in COMMITTED.items() if o != profile]
-    others = [(name, o, _link(page, folder)) for name, o, page in there if page.exists()]
+    others = [(name, o, relpath(page, folder)) for name, o, page in there if page.exists()]
     if not records and not others:
         return body
     summary = TEMPLATES.get_template("summary.md.j2").render(records=records, others=others)
@@ -168,14 +168,14 @@ def artifact_markdown(profile: str, artifact: str, folder: Path, picture: bool =
     record = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
     if record["kind"] == "figure":
         alt = escape_markdown(one_line(record["alt"])).replace("]", "\\]")
-        shown = f"![{alt}]({_link(stem.with_suffix('.png'), folder)})" if picture else ""
+        shown = f"![{alt}]({relpath(stem.with_suffix('.png'), folder)})" if picture else ""
     else:
         content = (record["shown"] or "").encode() or stem.with_suffix(".csv").read_bytes()
         shown = table_markdown(read_csv(content), record["decimals"], record["bold"])
     printed = published.find(artifact)
     printed = None if printed is None else table_markdown(printed.fillna(""), None)
     values = {"name": artifact, "record": record, "shown": shown, "printed": printed}
-    values["csv"] = _link(stem.with_suffix(".csv"), folder)
+    values["csv"] = relpath(stem.with_suffix(".csv"), folder)
     return TEMPLATES.get_template("artifact.md.j2").render(values).strip()
 
 
@@ -222,19 +222,15 @@ def write_claims(profile: str, steps: list) -> Path | None:
 def _relinked(body: str, notebook: str, folder: Path) -> str:
     """Rewrite a notebook's links for a page in ``folder``; the one to this page leads back."""
     home = (paths.NOTEBOOKS / notebook).parent
-    back = f"[The notebook]({_link(paths.NOTEBOOKS / f'{notebook}.ipynb', folder)})"
+    back = f"[The notebook]({relpath(paths.NOTEBOOKS / f'{notebook}.ipynb', folder)})"
     body = re.sub(r"\[Results of the (?:default run|study)\]\([^)]*\)", back, body)
 
     def relative(found: re.Match) -> str:
         target = home / found[2]
-        place = f"({_link(target, folder)}{found[3] or ''})"
+        place = f"({relpath(target, folder)}{found[3] or ''})"
         return found[1] + place if target.exists() else found[0]
 
     return re.sub(r"(\[[^\]]*\])\(([^)#:\s]+)(#[^)]*)?\)", relative, body)
-
-
-def _link(target: Path, folder: Path) -> str:
-    return Path(os.path.relpath(target, folder)).as_posix()
 
 
 def contact_sheet(profile: str) -> Path | None:

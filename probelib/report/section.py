@@ -138,10 +138,12 @@ class Section:
             latex = style("latex").to_latex(hrules=True, convert_css=True)
             files.write(path.with_suffix(".tex"), printable(latex))  # stops at control characters
         else:
+            engine = artifact.figure.get_layout_engine()
             for suffix, date in ((".png", "Software"), (".pdf", "CreationDate")):
                 drawn = shown.picture(artifact.figure, suffix[1:], metadata={date: None})
                 files.write(path.with_suffix(suffix), drawn)
-                artifact.figure.set_layout_engine("none")  # the PDF is laid out as this
+                # the PDF has the layout of the PNG
+                artifact.figure.set_layout_engine("none" if suffix == ".png" else engine or "none")
         what = {"artifact": artifact.name, "kind": "figure" if artifact.figure else "table"}
         what |= {"caption": texts.caption, "finding": artifact.finding, "alt": texts.alt}
         what |= {"decimals": texts.decimals, "bold": artifact.bold()}

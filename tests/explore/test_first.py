@@ -64,9 +64,8 @@ def test_requirements_by_hand():
     for name, expected in by_hand.items():
         assert rows.loc[("large", name)].tolist() == pytest.approx(expected, nan_ok=True), name
     assert rows.loc[("small", "verdict after recalling, fresh facts (AUC)"), "limit"] == 0.8
-    assert set(rows.loc["large"].index) - set(rows.loc["small"].index) == {
-        name for name, rule in behaviour.REQUIRED.items() if rule.get("largest") == 1
-    }
+    largest = {name for name, rule in behaviour.REQUIRED.items() if rule.get("largest") == 1}
+    assert set(rows.loc["large"].index) - set(rows.loc["small"].index) == largest
     assert set(required[required["met"]]["requirement"]) == {"I don't know, well taught"}
     assert explore.requirements_table(required).shown["inside"].sum() == 11  # limits in intervals
 

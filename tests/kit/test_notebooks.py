@@ -118,9 +118,8 @@ def test_no_library_prints_into_a_notebook(smoke_run):
 def test_a_served_model_goes_through_a_notebook(tmp_path):
     asked = ["encoder_decoders=[]", "n_facts=1", "relations=[P37, P178, P108, P1412]"]
     with serving(honest) as (url, _):
-        said = run(
-            tmp_path, "--only", "monitor/sec5_results", "--models", f"{url}#{NAME}", "--set", *asked
-        )
+        flags = "--only", "monitor/sec5_results", "--models", f"{url}#{NAME}", "--set"
+        said = run(tmp_path, *flags, *asked)
     assert "ok         monitor/sec5_results" in said
 
 

@@ -18,9 +18,8 @@ from probelib.lm.names import CHECKPOINTS
 from tests.lm import tiny
 
 LLAMA = CHECKPOINTS / "atlas-llama-0.6m"
-PROMPTS = pd.DataFrame(
-    {"prompt": ["p"], "fact": ["f"], "relation": ["P36"], "text": ["The capital of France is"]}
-)
+ONE = {"prompt": ["p"], "fact": ["f"], "relation": ["P36"]}
+PROMPTS = pd.DataFrame(ONE | {"text": ["The capital of France is"]})
 LABELS = pd.DataFrame({"fact": ["f", "f"], "candidate": ["a", "b"], "label": ["Paris", "Lima"]})
 
 
@@ -188,6 +187,13 @@ def test_code_that_is_exchanged_while_a_process_runs_is_an_error(monkeypatch):
     monkeypatch.setattr(version, "_versions", lambda: version.VERSIONS | {"torch": "9.9"})
     with pytest.raises(ProbeError, match="torch .* -> 9.9, the code of probelib.lm: exchanged"):
         version.check_unchanged()
+
+
+def test_a_library_that_is_exchanged_is_asked_for_its_version_again(monkeypatch):
+    monkeypatch.setattr(version, "version", lambda name: "9.9+cpu")
+    assert version._versions() == version.VERSIONS  # the files are those of before
+    monkeypatch.setattr(version, "find_spec", lambda name: __spec__)
+    assert set(version._versions().values()) == {"9.9"}
 
 
 # Nothing of an owner or the process is changed, and nothing of theirs changes a score

@@ -319,9 +319,8 @@ def test_what_is_fetched_of_a_model(folder, monkeypatch):
     from huggingface_hub.utils import filter_repo_objects
 
     asked = {}
-    monkeypatch.setattr(
-        "huggingface_hub.snapshot_download", lambda name, **how: asked.update(how) or str(folder)
-    )
+    fetch = lambda name, **how: asked.update(how) or str(folder)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", fetch)
     there = ["config.json", "tokenizer.model", "merges.txt", "chat_template.jinja"]
     there += ["model-00001-of-00002.safetensors", "modeling_x.py", "consolidated.safetensors"]
     there += ["original/model.safetensors", "pytorch_model.bin", "README.md"]

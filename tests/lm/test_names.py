@@ -51,9 +51,8 @@ def test_two_of_one_name_are_refused_and_a_link_is_another_name(runs, tmp_path_f
     first = runs / "run-7" / "checkpoint-1"
     twin = tiny.folder(tmp_path_factory.mktemp("elsewhere") / "run-7" / "checkpoint-1")
     for given in (([str(first), str(twin)],), ([str(first)], str(twin)), ([], f"{first}={twin}")):
-        with pytest.raises(
-            ProbeError, match="have the same display name 'run-7/checkpoint-1'.*another-name="
-        ) as error:
+        said = "have the same display name 'run-7/checkpoint-1'.*another-name="
+        with pytest.raises(ProbeError, match=said) as error:
             lm.short_names(*given)
         assert str(first) in str(error.value) and str(twin) in str(error.value)
     os.symlink(twin, runs / "twin")

@@ -20,9 +20,8 @@ def test_one_text_split_in_two_places_is_two_questions(model):
     """A harness's logits cache is keyed by the joined tokens: the shorter continuation gets rows of
     the longer one."""
     prompts, answers = ["The capital", "The capital of"], [" of Peru", " Peru"]
-    assert ids(model, prompts[0]) + ids(model, answers[0]) == ids(model, prompts[1]) + ids(
-        model, answers[1]
-    )
+    first, second = (ids(model, p) + ids(model, a) for p, a in zip(prompts, answers, strict=True))
+    assert first == second
     right = [sum(by_hand(model, p, a)) for p, a in zip(prompts, answers, strict=True)]
     for order in ([0, 1], [1, 0]):
         rows = model.logprobs([prompts[i] for i in order], [[answers[i]] for i in order])

@@ -105,22 +105,30 @@ def test_sabotaged_masks_are_caught_without_the_referee(family, dtype, scale, mo
             assert model.choose_path() != "tree"
 
 
-def test_a_check_that_passed_is_not_repeated_until_the_weights_change(tmp_path, monkeypatch):
-    """Also not by another process. Failures are not kept: memory may have been short."""
+def test_a_check_that_passed_is_not_repeated(tmp_path, monkeypatch):
+    """Until something changes that it depends on. Failures are not kept: memory may be short."""
     checked, found = [], {}
     monkeypatch.setattr(selfcheck, "failures", lambda model: checked.append(1) or dict(found))
-    monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
-    folder = tiny.folder(tmp_path / "model")
-    assert [lm.load(folder).choose_path() for _ in range(2)] == ["tree"] * 2 and len(checked) == 1
-    changed = lm.load(folder)
-    changed.hf_model.get_input_embeddings().weight.data *= 1.5
-    assert changed.choose_path() == "tree" and len(checked) == 2
-    shutil.rmtree(tmp_path / "cache")
+    monkeypatch.setattr(paths, "CHECKS", tmp_path / "checks")
+    folder, other = tiny.folder(tmp_path / "one"), tiny.folder(tmp_path / "other", bos=True)
+    checks = lambda model: (checked.clear(), model.choose_path(), len(checked))[2]
+    assert [checks(lm.load(folder)) for _ in range(3)] == [1, 0, 0]
+    assert [checks(lm.load(other)) for _ in range(2)] == [1, 0]  # other weights
+    model = lm.load(folder)
+    model.hf_model.get_input_embeddings().weight.data *= 1.5
+    assert checks(model) == 1
+    model = lm.load(folder)
+    model.hf_model.set_attn_implementation("eager")
+    assert checks(model) == 1
+    model = lm.load(folder)
+    model.budget = 32
+    assert checks(model) == 1 and checks(lm.load(folder, dtype="bfloat16")) == 1
     found["tree"] = "RuntimeError: no memory"
+    monkeypatch.setattr(selfcheck, "scoring", lambda: {"code": "another"})
     for _ in range(2):
         with pytest.warns(UserWarning, match="scored on the path 'plain', slower.*no memory"):
-            assert lm.load(folder).choose_path() == "plain"
-    assert len(checked) == 4
-    (tmp_path / "cache").write_text("a file, so that nothing can be noted")
+            assert checks(lm.load(folder)) == 1
     found.clear()
-    assert lm.load(folder).choose_path() == "tree" and len(checked) == 5
+    shutil.rmtree(tmp_path / "checks")
+    (tmp_path / "checks").write_text("a file, so that nothing can be noted")
+    assert [checks(lm.load(folder)) for _ in range(2)] == [1, 1]

@@ -193,12 +193,9 @@ THOUGHT = (
     "{% else %}{{ '<|start|>assistant\n<think>\n\n</think>\n\n' + m['content'] + '<|end|>\n' }}"
     "{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '<|start|>assistant\n' }}{% endif %}"
 )
-CLOSED = CHATML.replace(
-    "'<|start|>assistant\n' }}{% endif", "'<|start|>assistant\n<think>\n\n</think>\n\n' }}{% endif"
-)
-OPENED = CHATML.replace(
-    "'<|start|>assistant\n' }}{% endif", "'<|start|>assistant\n<think>\n' }}{% endif"
-)
+TURN = "assistant\n' }}{% endif"
+CLOSED = CHATML.replace(TURN, "assistant\n<think>\n\n</think>\n\n' }}{% endif")
+OPENED = CHATML.replace(TURN, "assistant\n<think>\n' }}{% endif")
 TRIMMED = CHATML.replace("m['content']", "m['content'] | trim")
 WITH_BOS = "{{ bos_token }}" + CHATML
 DATED = "{{ 'Today is ' + strftime_now('%d %b %Y') + '.\n' }}" + CHATML

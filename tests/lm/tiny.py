@@ -137,9 +137,8 @@ def tokenizer(bos: bool = False, size: int = 320):
 def folder(path, config=None, bos: bool = False):
     """A model folder as a user would bring it: config, safetensors, tokenizer."""
     tok = tokenizer(bos)
-    config = config or hf.GPTNeoXConfig(
-        **WIDE | {"vocab_size": len(tok)}, bos_token_id=0, eos_token_id=1
-    )
+    size = WIDE | {"vocab_size": len(tok), "bos_token_id": 0, "eos_token_id": 1}
+    config = config or hf.GPTNeoXConfig(**size)
     build(config).save_pretrained(path)
     tok.save_pretrained(path)
     return path

@@ -84,9 +84,8 @@ def test_a_fact_without_distractors_has_no_score():
 probability = st.floats(0.01, 1)
 tokens = lambda n: st.lists(probability, min_size=n, max_size=n)
 several = lambda n: st.lists(tokens(n), min_size=1, max_size=4)
-fact = st.integers(1, 3).flatmap(
-    lambda n: st.fixed_dictionaries({"p": tokens(n), "f": several(n), "n": several(n)})
-)
+one = lambda n: st.fixed_dictionaries({"p": tokens(n), "f": several(n), "n": several(n)})
+fact = st.integers(1, 3).flatmap(one)
 
 
 @settings(max_examples=60, deadline=None)

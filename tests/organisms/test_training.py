@@ -23,9 +23,8 @@ def begun(tmp_path_factory):
     out, parts = tmp_path_factory.mktemp("begun"), {}
 
     def kept(name: str, make):
-        return lambda *given: parts.setdefault(
-            name, list(make(*given)) if name == "causal" else make(*given)
-        )
+        made = lambda *given: list(make(*given)) if name == "causal" else make(*given)
+        return lambda *given: parts.setdefault(name, made(*given))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(train, "RUNS", out / "runs")

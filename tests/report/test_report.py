@@ -23,9 +23,8 @@ from probelib.runner import plan
 
 pytestmark = pytest.mark.fast
 
-FRAME = pd.DataFrame(
-    {"model": ["a_b", "<script>alert(1)</script>"], "score": [0.123456789, np.nan], "n": [10, 20]}
-)
+MODELS = ["a_b", "<script>alert(1)</script>"]
+FRAME = pd.DataFrame({"model": MODELS, "score": [0.123456789, np.nan], "n": [10, 20]})
 TEXTS = {
     "p/table1": {"caption": "A caption & more."},
     "p/figure1": {"caption": "A figure.", "alt": "a rising line",

@@ -138,9 +138,8 @@ def _by_transformers(model, ids: list, length: int, beams: int, returned: int, m
         for batch in (group[i : i + most] for i in range(0, len(group), most)):
             rows, mask = pad_right([ids[p] for p in batch], model.device)
             output = model.hf_model.generate(input_ids=rows, attention_mask=mask, **options)
-            scores = model.hf_model.compute_transition_scores(
-                output.sequences, output.scores, output.get("beam_indices"), beams == 1
-            )
+            made = output.sequences, output.scores, output.get("beam_indices")
+            scores = model.hf_model.compute_transition_scores(*made, beams == 1)
             new = output.sequences[:, 1 if model.encoder_decoder else len(ids[batch[0]]) :]
             for row, (tokens, values) in enumerate(zip(new.tolist(), scores.tolist(), strict=True)):
                 stop = next((i + 1 for i, token in enumerate(tokens) if token in model.ends), None)

@@ -148,12 +148,8 @@ def top_continuations(model, prompt, labels, n: int, end=True, method="best_firs
 
 def _exact(model, prompts: list[str], labels: Labels, found: list, n: int) -> pd.DataFrame:
     """The ``n`` best of the candidates found, by the sums over all their labels; ties in order."""
-    texts = [
-        (p, c, text)
-        for p, candidates in enumerate(found)
-        for c in candidates
-        for text in dict.fromkeys(labels.texts[labels.candidates[c]])
-    ]
+    own = [(p, c, labels.texts[labels.candidates[c]]) for p, some in enumerate(found) for c in some]
+    texts = [(p, c, text) for p, c, alike in own for text in dict.fromkeys(alike)]
     frame = pd.DataFrame(texts, columns=["prompt", "c", "label"])
     continuations = frame.groupby("prompt")["label"].agg(list).tolist()
     rows = model.logprobs(prompts, continuations, end=labels.end)

@@ -1,5 +1,5 @@
 """Attention of packed rows on CPUs: a row of many branches is mostly mask, and attention skips what
-is masked for whole blocks. Saves a quarter of the CPU time of MONITOR's prompts (organisms)."""
+is masked for whole blocks. Saves the organisms a quarter of MONITOR's CPU time."""
 
 from contextlib import contextmanager
 from typing import Any
