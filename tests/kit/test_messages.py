@@ -62,7 +62,7 @@ def begins(message: str, expected: str) -> bool:
     return bool(re.match(".*".join(map(re.escape, (first, *parts))), message, re.DOTALL))
 
 
-@pytest.mark.parametrize(("call", "expected"), IN_PYTHON, ids=lambda each: str(each)[:40])
+@pytest.mark.parametrize(("call", "expected"), IN_PYTHON, ids=[said[:40] for _, said in IN_PYTHON])
 def test_a_mistake_in_python_is_explained(here, call, expected):
     with pytest.raises(ProbeError) as error:
         call()
@@ -97,7 +97,7 @@ ON_THE_COMMAND_LINE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("flags", "expected"), ON_THE_COMMAND_LINE, ids=lambda each: each[:40])
+@pytest.mark.parametrize(("flags", "expected"), ON_THE_COMMAND_LINE)
 def test_a_mistake_on_the_command_line_is_one_line(here, capsys, flags, expected):
     assert cli.main(list(flags)) == 2
     printed = capsys.readouterr()
