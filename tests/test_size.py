@@ -16,7 +16,7 @@ ROOMS = {
     "course": 1298,
     "distractors": 1548,
     "explore": 769,
-    "facts": 2000,
+    "facts": 1999,
     "grapheval": 1592,
     "integrations": 191,
     "lm": 3838,

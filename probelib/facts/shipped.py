@@ -25,7 +25,6 @@ ATLAS = PACKAGE / "facts" / "atlas"
 REQUIRED = {*model.RELATIONS, "question", "cloze"}
 
 
-@pd.option_context("mode.string_storage", "python")  # half the time of Arrow's texts
 def read_atlas(folder: Path = ATLAS) -> Facts:
     """Every fact of the atlas, current and former."""
     by_number = lambda path: (path.stem[0] == "K", int(path.stem[1:]))
