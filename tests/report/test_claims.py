@@ -97,10 +97,9 @@ def test_a_quote_stands_in_the_paper(name):
         assert fold(about.quote) in text, about.quote
 
 
-CLAIMS = sorted((paths.ROOT / "figures").rglob("*.claims.csv"))
-
-
-@pytest.mark.parametrize("path", CLAIMS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted((paths.ROOT / "figures").rglob("*.claims.csv")), ids=lambda path: path.stem
+)
 def test_a_committed_verdict_follows_from_its_interval(path):
     artifact = f"{path.parent.name}/{path.name.removesuffix('.claims.csv')}"
     table = pd.read_csv(path)

@@ -50,6 +50,7 @@ def make(section):
     axis.plot([1, 2], [3, 4], **report.model_style("atlas-neox-2.4m"))
     up = claims.check("p/figure1", up={"value": 0.5, "low": 0.4, "high": 0.6, "n": 9})
     section.save(Artifact("p/figure1", FRAME, up, figure))
+    assert type(figure.get_layout_engine()).__name__ == "ConstrainedLayoutEngine"  # as before
     plt.close(figure)
 
 
