@@ -6,6 +6,7 @@ versions of libraries, and the folder of the runs at the same path."""
 import asyncio
 import contextlib
 import os
+import sys
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -35,10 +36,11 @@ def on_worker(job: dict, out: str) -> str | None:
         return f"the worker cannot write {out}/runs; workers need this folder at the same path"
     worker = get_worker()
     key = worker.get_current_task()
-    own = {"PROBELIB_OUT": out, "IPYTHONDIR": f"{out}/runs/.ipython"}
+    environment = steps.environments(1)[0]
+    environment |= {"PROBELIB_OUT": out, "IPYTHONDIR": f"{out}/runs/.ipython"}
 
     async def run() -> str | None:
-        work = asyncio.create_task(steps.execute(steps.environments(1)[0] | own, job, {}))
+        work = asyncio.create_task(steps.execute(environment, False, job, {"cell": 0}))
         while not (await asyncio.wait([work], timeout=0.5))[0]:
             task = worker.state.tasks.get(key)
             if task is None or task.state != "executing":
@@ -53,7 +55,8 @@ async def workers(on: str, jobs: int | None) -> AsyncIterator[list[steps.Worker]
     """The workers of an engine, ``jobs`` of them: local, or those of a scheduler (its address,
     tcp://host:8786). Raise ProbeError if it has none, or one that runs several tasks at a time."""
     if on == "local":
-        yield [partial(steps.execute, each) for each in steps.environments(jobs)]
+        fork = sys.platform == "linux" and not steps.gpus()  # see ``kernel``
+        yield [partial(steps.execute, each, fork) for each in steps.environments(jobs)]
         return
     with extra("cluster"):
         from distributed import Client

@@ -1,74 +1,127 @@
-"""A notebook in a process of its own: ``python -m probelib.runner.kernel`` executes one.
+"""A notebook, executed by papermill in a thread; its cells run in a kernel, a process of its own.
 
-The job (the arguments of ``execute``) comes on stdin as a line of JSON. stdin stays open: when it
-closes, the runner has stopped or died, and the notebook ends with it. Events go to stdout as lines
-of JSON: ``{"cell": 3}`` (the third cell that runs), ``{"bar": "smollm2: 40%|..."}`` (its progress)
-and, last, ``{"error": null, "gigabytes": 1.2}`` (the failure in one line; peak memory).
+On Linux without a GPU, kernels are forks of one process that has imported ``LIBRARIES``: each saves
+about ten seconds of a core. Elsewhere forks are untried, and each kernel imports them.
 """
 
-import contextlib
-import json
+import logging
+import multiprocessing
 import os
 import re
-import resource
-import sys
 import threading
-from collections.abc import Callable
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import papermill
-import psutil
+from ipykernel.kernelapp import IPKernelApp
 from ipykernel.kernelspec import make_ipkernel_cmd
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
+from jupyter_client.provisioning import LocalProvisioner
 from nbclient.exceptions import DeadKernelError
 
 from probelib import files
 from probelib.lm.internals.memory import NO_MEMORY
 
+LIBRARIES = ["transformers.models.auto.modeling_auto", "transformers.models.llama.modeling_llama"]
+LIBRARIES += ["ipykernel.kernelapp", "matplotlib_inline.backend_inline", "scipy.stats", "seaborn"]
+logging.getLogger("papermill").setLevel(logging.CRITICAL)  # ``execute`` says why it failed
 OUT_OF_MEMORY = "most likely out of memory: fewer --jobs, a smaller batch or --quantize"
 
 
 class OwnKernelManager(AsyncKernelManager):
     """Starts kernels with the running python, not the "python3" of the user's Jupyter folders. Not
     by ``ipykernel_launcher``, which drops the working directory from PYTHONPATH: it may be this
-    checkout. Errors only: else each kernel warns that its sockets here are not encrypted."""
+    checkout. Quiet: else each kernel warns that its sockets here are not encrypted."""
 
     kernel_spec = KernelSpec(
-        argv=make_ipkernel_cmd("ipykernel", extra_arguments=["--IPKernelApp.log_level=ERROR"])
+        argv=make_ipkernel_cmd("ipykernel", extra_arguments=["--IPKernelApp.log_level=CRITICAL"])
     )
 
 
-def main() -> None:
-    events = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # other output to stdout, also that of the kernel, must not mix with events
-    send = lambda **event: print(json.dumps(event), file=events)
-    job = json.loads(sys.stdin.readline())
+class StepKernelManager(OwnKernelManager):
+    """Starts a kernel in ``environment``, as a fork or not, and notes it as ``state["pid"]``."""
+
+    environment: dict
+    fork: bool
+    state: dict
+
+    def __init__(self, **options: Any):
+        super().__init__(**options)
+        self.provisioner = _Starter(kernel_id="", kernel_spec=self.kernel_spec, parent=self)
+
+
+class _Starter(LocalProvisioner):
+    async def launch_kernel(self, cmd: list[str], **how: Any) -> dict:
+        how["env"] |= self.parent.environment
+        if not self.parent.fork:
+            await super().launch_kernel(cmd, **how)
+        else:
+            multiprocessing.set_forkserver_preload(LIBRARIES)
+            self.process = _Fork(target=_live, args=(cmd, how["env"], os.getcwd()))
+            with patch.dict(os.environ, how["env"]):  # the first fork starts their parent
+                self.process.start()
+            self.pid = self.pgid = self.process.pid
+        self.parent.state["pid"] = self.pid
+        return self.connection_info
+
+
+class _Fork(ForkServerProcess):
+    """A fork with the names of a ``subprocess.Popen``."""
+
+    stdin = stdout = stderr = None
+
+    def poll(self) -> int | None:
+        return self.exitcode
+
+    def wait(self) -> int | None:
+        self.join()
+        return self.exitcode
+
+
+def _live(command: list[str], environment: dict, cwd: str) -> None:
+    """The life of a fork: the kernel that ``command`` would start."""
+    os.setsid()  # Ctrl-C reaches only the runner
     threading.Thread(target=_end_with_runner, daemon=True).start()
-    error = execute(**job, send=send)
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss  # kilobytes, bytes on macOS
-    send(error=error, gigabytes=peak / (1e9 if sys.platform == "darwin" else 1e6))
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(cwd)
+    arguments = command[command.index("ipykernel") + 1 :]
+    IPKernelApp.launch_instance(arguments, parent_handle=os.getppid())
 
 
-def execute(source: str, target: str, parameters: dict, cwd: str, send: Callable) -> str | None:
+def _end_with_runner() -> None:
+    multiprocessing.parent_process().join()  # type: ignore[union-attr]
+    os.killpg(0, 9)
+
+
+def execute(
+    manager: type, source: str, target: str, parameters: dict, cwd: str, state: dict
+) -> str | None:
     """Execute ``source`` in ``cwd`` with ``parameters`` into ``target``; return None, or the
-    failure in a line. Sent are ``cell=3, bar=""`` before the third cell that runs, and its bar."""
-    count = 0
+    failure in a line. ``state`` shows the number of the running cell, its progress bar and the
+    peak memory before it."""
 
     def on_cell(**_: object) -> None:
-        nonlocal count
-        count += 1
-        send(cell=count, bar="")
+        state.update(cell=state["cell"] + 1, bar="")
 
     def on_words(text: str) -> None:
         if bars := re.findall(r"[^\r\n]+\d<[^\r\n]*\]", text):
-            send(bar=bars[-1])
+            state["bar"] = bars[-1]
+
+    def after_cell(**_: object) -> None:
+        about = Path(f"/proc/{state['pid']}/status")  # of Linux alone
+        if about.exists() and (peak := re.search(r"VmHWM:\s+(\d+) kB", about.read_text())):
+            state["gigabytes"] = int(peak[1]) / 1e6
 
     how: dict[str, Any] = {"kernel_name": "python3", "language": "python", "cwd": cwd}
     how |= {"progress_bar": False, "start_timeout": 120, "on_cell_execute": on_cell}
-    how |= {"kernel_manager_class": OwnKernelManager, "coalesce_streams": True}  # for nbclient
+    how |= {"kernel_manager_class": manager, "coalesce_streams": True}  # for nbclient
     how |= {"stderr_file": SimpleNamespace(write=on_words, flush=lambda: None)}
+    how |= {"on_cell_executed": after_cell}
     path = target.replace("{", "{{").replace("}", "}}")  # papermill calls str.format
     try:
         notebook = papermill.execute_notebook(files.read_notebook(source), path, parameters, **how)
@@ -76,26 +129,14 @@ def execute(source: str, target: str, parameters: dict, cwd: str, send: Callable
         said = f"{error.ename}: {' '.join(str(error.evalue).split())[:500]}"
         if re.search(rf"^(OutOf)?MemoryError|{NO_MEMORY}", said):
             said += f" ({OUT_OF_MEMORY})"
-        return f"cell {count}: {said}"
+        return f"cell {state['cell']}: {said}"
     except DeadKernelError:
-        return f"cell {count}: kernel killed; {OUT_OF_MEMORY}"
+        return f"cell {state['cell']}: kernel killed; {OUT_OF_MEMORY}"
     except OSError as error:
         return f"cannot write {error.filename or target}: {error.strerror or error}"
-    except RuntimeError as error:
-        return f"the kernel did not start: {error}"
+    except Exception as error:  # also a kernel that does not start
+        return f"cell {state['cell']}: {type(error).__name__}: {' '.join(str(error).split())}"
     # papermill marks cells after sys.exit() or an interrupt as completed
     code = [c for c in notebook.cells if c.cell_type == "code" and c.source.strip()]
     ran = sum(cell.execution_count is not None for cell in code)
     return f"cell {ran + 1}: never ran" if ran < len(code) else None
-
-
-def _end_with_runner() -> None:
-    os.read(0, 1)  # nothing more is sent: this returns when the runner is gone
-    for process in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.Error):
-            process.kill()
-    os._exit(1)
-
-
-if __name__ == "__main__":
-    main()

@@ -7,16 +7,14 @@ failed or was killed never looks like a success.
 
 import asyncio
 import contextlib
-import json
 import os
 import shutil
 import signal
 import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 from probelib import paths
 from probelib.errors import ProbeError, printable
@@ -35,33 +33,20 @@ class StepOutcome(NamedTuple):
 Worker = Callable[[dict, dict], Awaitable[str | None]]  # ``execute`` in one place
 
 
-async def execute(environment: dict, job: dict, state: dict) -> str | None:
-    """Execute a notebook on this machine (see ``kernel``), whose events update ``state``; return
-    None, or the failure in one line.
+async def execute(environment: dict, fork: bool, job: dict, state: dict) -> str | None:
+    """Execute a notebook on this machine (``job`` and ``state``: see ``kernel.execute``), in a
+    kernel that is a fork or not; return None, or the failure in one line."""
+    from probelib.runner import kernel  # here: papermill takes a second
 
-    The notebook's process has its own session, so Ctrl-C reaches only the runner. It ends when its
-    stdin closes: when the runner stops it, or when the runner is killed."""
-    with tempfile.TemporaryFile() as words:
-        command = (sys.executable, "-m", "probelib.runner.kernel")
-        how: dict[str, Any] = {"env": environment, "start_new_session": True, "stderr": words}
-        how |= {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        child = await asyncio.create_subprocess_exec(*command, **how)
-        assert child.stdin and child.stdout
-        try:
-            child.stdin.write(json.dumps(job).encode() + b"\n")
-            while "error" not in state and (line := await child.stdout.readline()):
-                state.update(json.loads(line))
-        finally:
-            child.stdin.close()
-            try:
-                await asyncio.wait_for(child.wait(), 10)
-            except TimeoutError:
-                with contextlib.suppress(ProcessLookupError):  # it has just ended by itself
-                    child.kill()
-        words.seek(0)
-        last = words.read().decode(errors="replace").strip().split("\n")[-1]
-    died = f"cell {state.get('cell', 0)}: its process ended with code {child.returncode} {last}"
-    return state.get("error", died.rstrip())
+    how = {"environment": environment, "fork": fork, "state": state}
+    manager = type("Kernel", (kernel.StepKernelManager,), how)
+    work = asyncio.create_task(asyncio.to_thread(kernel.execute, manager, **job, state=state))
+    try:
+        return await asyncio.shield(work)
+    finally:  # a thread cannot be stopped: it ends when its kernel has
+        while not (await asyncio.wait([work], timeout=0.1))[0]:
+            with contextlib.suppress(ProcessLookupError, KeyError):  # it has no kernel yet
+                os.killpg(state["pid"], signal.SIGKILL)
 
 
 async def run_steps(
@@ -70,8 +55,9 @@ async def run_steps(
     """Run the steps that have a reason (``uptodate.why``), each after its needs: notebook ->
     outcome. Those that took longest in the last run come first. ``now``: ``uptodate.inputs``;
     ``workers``: one per notebook at a time."""
-    stop = asyncio.current_task().cancel  # type: ignore[union-attr]
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
+    stop, loop = asyncio.current_task().cancel, asyncio.get_running_loop()  # type: ignore[union-attr]
+    loop.add_signal_handler(signal.SIGTERM, stop)
+    loop.set_default_executor(ThreadPoolExecutor(len(workers)))
     outcomes: dict[str, StepOutcome] = {}
     running: dict[str, dict] = {}  # what ``_show`` shows
     tasks: dict[str, asyncio.Task] = {}
@@ -159,6 +145,7 @@ def environments(jobs: int | None) -> list[dict]:
         "PYTHONPATH": os.pathsep.join(filter(None, (str(paths.ROOT), os.getenv("PYTHONPATH")))),
         "PROBELIB_OUT": str(paths.OUT),
         "IPYTHONDIR": str(paths.RUNS / ".ipython"),  # no user's start-up files in notebooks
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # also if imported before
         "PYTHONSAFEPATH": "1",  # modules in the working directory never hide the kit's
     }
     if jobs == 1 or not there:
