@@ -80,7 +80,7 @@ class Facts:
 
 def within(column: pd.Series, values: Iterable[str]) -> pd.Series:
     """``column.isin(values)`` for text; pandas' own takes tens of milliseconds to convert it."""
-    values = set(values)
+    values = set(values.tolist() if isinstance(values, pd.Series) else values)
     found = [value in values for value in column.tolist()]
     return pd.Series(found, index=column.index, dtype=bool)
 
@@ -119,7 +119,7 @@ def keep(facts: Facts, mask: pd.Series) -> Facts:
 
     rows = facts.facts[mask].reset_index(drop=True)
     distractors = kept(facts.distractors, "fact", rows["fact"])
-    used = {*rows["subject"], *rows["object"], *distractors["object"]}
+    used = rows["subject"].tolist() + rows["object"].tolist() + distractors["object"].tolist()
     relations = kept(facts.relations, "relation", rows["relation"])
     templates = kept(facts.templates, "relation", rows["relation"])
     entities = kept(facts.entities, "entity", used)
@@ -129,7 +129,7 @@ def keep(facts: Facts, mask: pd.Series) -> Facts:
 def pick(facts: Facts, ids: Iterable[str]) -> Facts:
     """The facts of these ids, in this order. Raise ProbeError for ids that the facts lack."""
     order = {fact: i for i, fact in enumerate(texts_of("ids", ids))}
-    known = set(facts.facts["fact"])
+    known = set(facts.facts["fact"].tolist())
     if missing := [fact for fact in order if fact not in known]:
         alike = [fact for fact in known if fact.split(":")[0] == missing[0].split(":")[0]]
         raise unknown(f"fact of {facts.source}", missing[0], alike or known)
@@ -232,7 +232,7 @@ def draw_distractors(facts: Facts, pool: Facts | None = None, n: int = 5, seed: 
         wrong = (o for o in drawn if answers[fact].isdisjoint(names[o]))
         rows += [(fact, number, o) for number, o in enumerate(islice(wrong, n), 1)]
     distractors = pd.DataFrame(rows, columns=DISTRACTORS)
-    new = set(distractors["object"]) - set(facts.entities["entity"])
+    new = set(distractors["object"]) - set(facts.entities["entity"].tolist())
     entities = pd.concat([facts.entities, pool.entities[within(pool.entities["entity"], new)]])
     return replace(facts, distractors=distractors, entities=entities.reset_index(drop=True))
 
@@ -258,6 +258,7 @@ def without_right(facts: Facts, known: Facts) -> Facts:
 def _names_and_answers(facts: Facts, known: Facts) -> tuple[dict[str, set[str]], ...]:
     """(entity -> its label and aliases as ``same_name`` compares them, fact -> those of everything
     that ``known`` calls right for its subject)."""
+    known = keep(known, within(known.facts["relation"], facts.facts["relation"]))
     rows = [row for f in (known, facts) for row in tuples(f.entities, "entity", "label", "aliases")]
     names = {entity: {same_name(n) for n in (label, *aliases)} for entity, label, aliases in rows}
     right, columns = right_objects(known), ("fact", "relation", "subject", "object")

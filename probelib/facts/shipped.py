@@ -38,7 +38,7 @@ def read_atlas(folder: Path = ATLAS) -> Facts:
         for number, text in enumerate(data.get(role, ()), 1)
     ]
     templates = pd.DataFrame(templates, columns=model.TEMPLATES)
-    rows = pd.concat([_read_facts(path.with_suffix(".tsv")) for path in paths], ignore_index=True)
+    rows = _read_facts([path.with_suffix(".tsv") for path in paths])
     entities = _read_entities(folder / "entities", rows, relations)
     none = pd.DataFrame([], columns=model.DISTRACTORS)
     return model.validate(Facts(rows, entities, relations, templates, none, source="atlas"))
@@ -54,28 +54,28 @@ def _read_relation(path: Path) -> dict:
     return {"statement": [f"{cloze} [Y]." for cloze in data["cloze"]]} | data
 
 
-def _read_facts(path: Path) -> pd.DataFrame:
-    rows = _read_tsv(path).reindex(columns=["subject", "object", "start", "end"], fill_value="")
-    fact = path.stem + ":" + rows["subject"] + ":" + rows["object"]
+def _read_facts(paths: list[Path]) -> pd.DataFrame:
+    rows = [_read_tsv(path).assign(relation=path.stem) for path in paths]
+    rows = pd.concat(rows, ignore_index=True).reindex(columns=model.FACTS).fillna("")
+    fact = rows["relation"] + ":" + rows["subject"] + ":" + rows["object"]
     # a repeated fact is told apart by its start (an office held for two terms)
     again = fact.duplicated() & (rows["start"] != "")
-    fact = fact.mask(again, fact + ":" + rows["start"])
-    return rows.assign(fact=fact, relation=path.stem)[model.FACTS]
+    return rows.assign(fact=fact.mask(again, fact + ":" + rows["start"]))
 
 
 def _read_entities(folder: Path, rows: pd.DataFrame, relations: pd.DataFrame) -> pd.DataFrame:
     """The entities of the facts ``rows``, years and numbers among them."""
     known = pd.concat([_read_tsv(path) for path in sorted(folder.glob("*.tsv"))])
     literal = relations["relation"][relations["object_type"].isin(model.LITERALS)]
-    values = set(rows["object"][within(rows["relation"], literal)]) - set(known["entity"])
-    values = pd.DataFrame({"entity": sorted(values), "types": "literal"})
+    values = rows["object"][within(rows["relation"], literal)].drop_duplicates().sort_values()
+    values = pd.DataFrame({"entity": values, "types": "literal"})[~within(values, known["entity"])]
     known = pd.concat([known, values]).fillna("")
-    known = known[within(known["entity"], {*rows["subject"], *rows["object"]})]
+    known = known[within(known["entity"], rows["subject"].tolist() + rows["object"].tolist())]
     # `Luxembourg (city)` reads "Luxembourg"
     label = known["entity"].str.replace(r" \([^()]*\)$", "", regex=True)
-    names = zip(known["aliases"], label, strict=True)
+    names = zip(known["aliases"].tolist(), label.tolist(), strict=True)
     aliases = [tuple(a for a in own.split("|") if a and a != name) for own, name in names]
-    types = [tuple(filter(None, own.split("|"))) for own in known["types"]]
+    types = [tuple(filter(None, own.split("|"))) for own in known["types"].tolist()]
     if odd := set(known["popularity"]) - {"", *"12345"}:
         raise ProbeError(f"{folder}: popularity {min(odd)!r}; allowed: 1 to 5")
     popularity = known["popularity"].replace("", "0").astype(int)
@@ -91,12 +91,12 @@ def _unambiguous(entities: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
     own = dict(tuples(entities, "entity", "aliases"))
     ambiguous, taken = set(), defaultdict(set)
     for _, rows in facts.groupby("relation"):
-        inside = {*rows["subject"], *rows["object"]} & label.keys()
+        inside = {*rows["subject"].tolist(), *rows["object"].tolist()} & label.keys()
         number = Counter(label[entity] for entity in inside)
         ambiguous |= {entity for entity in inside if number[label[entity]] > 1}
         for entity in inside:
             taken[entity] |= number.keys() & set(own[entity])
-    labels = [e if e in ambiguous else label[e] for e in entities["entity"]]
+    labels = [e if e in ambiguous else label[e] for e in entities["entity"].tolist()]
     own = tuples(entities, "entity", "aliases")  # an entity given twice is found by ``validate``
     aliases = [tuple(a for a in names if a not in taken[e]) for e, names in own]
     return entities.assign(label=labels, aliases=aliases)
@@ -122,5 +122,4 @@ def read_panel(facts: Facts, part: str = "stratified") -> Facts:
     """The facts of a part of the panel, in the panel's order: "stratified", spread over the
     exposure counts; "natural", sampled at random from each relation; "trial", with exposures
     assigned as in a randomized trial."""
-    rows = _read_tsv(ATLAS / "panel.tsv")
-    return model.pick(facts, rows["fact"][rows["part"] == part])
+    return model.pick(facts, _read_tsv(ATLAS / "panel.tsv").query("part == @part")["fact"])

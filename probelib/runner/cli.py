@@ -17,7 +17,7 @@ from pathlib import Path
 
 from probelib import parameters, paths
 from probelib.errors import ProbeError, printable, unknown
-from probelib.runner import cluster, plan, preflight, steps, uptodate
+from probelib.runner import plan, preflight, steps, uptodate
 from probelib.runner.plan import Plan, Step
 
 OPTIONS = Path(__file__).with_name("options.yaml")
@@ -93,6 +93,8 @@ async def _execute(whole: Plan, chosen: list[Step], settings: dict, force: set, 
     outcomes = {step.notebook: steps.StepOutcome("up to date") for step in chosen}
     report = paths.RUNS / profile / "report.html"
     if any(reasons.values()):
+        from probelib.runner import cluster  # here: papermill takes a second
+
         async with cluster.workers(args.on, args.jobs) as places:
             outcomes = await steps.run_steps(profile, chosen, now, reasons, places)
     made = {step.notebook: ", ".join(step.makes) for step in chosen}

@@ -7,13 +7,14 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 from probelib import paths
 from probelib.errors import ProbeError, extra
-from probelib.runner import steps
+from probelib.runner import kernel, steps
 
 
 async def execute(client, job: dict, state: dict) -> str | None:
@@ -40,7 +41,7 @@ def on_worker(job: dict, out: str) -> str | None:
     environment |= {"PROBELIB_OUT": out, "IPYTHONDIR": f"{out}/runs/.ipython"}
 
     async def run() -> str | None:
-        work = asyncio.create_task(steps.execute(environment, False, job, {"cell": 0}))
+        work = asyncio.create_task(kernel.execute(environment, False, job, {"cell": 0}))
         while not (await asyncio.wait([work], timeout=0.5))[0]:
             task = worker.state.tasks.get(key)
             if task is None or task.state != "executing":
@@ -51,12 +52,13 @@ def on_worker(job: dict, out: str) -> str | None:
 
 
 @contextlib.asynccontextmanager
-async def workers(on: str, jobs: int | None) -> AsyncIterator[list[steps.Worker]]:
+async def workers(on: str, jobs: int | None) -> AsyncIterator[list[Callable]]:
     """The workers of an engine, ``jobs`` of them: local, or those of a scheduler (its address,
     tcp://host:8786). Raise ProbeError if it has none, or one that runs several tasks at a time."""
     if on == "local":
-        fork = sys.platform == "linux" and not steps.gpus()  # see ``kernel``
-        yield [partial(steps.execute, each, fork) for each in steps.environments(jobs)]
+        fork, own = sys.platform == "linux" and not steps.gpus(), steps.environments(jobs)
+        with patch.dict(os.environ, own[0]):  # of the process whose forks are the kernels
+            yield [partial(kernel.execute, each, fork) for each in own]
         return
     with extra("cluster"):
         from distributed import Client

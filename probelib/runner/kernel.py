@@ -4,16 +4,18 @@ On Linux without a GPU, kernels are forks of one process that has imported ``LIB
 about ten seconds of a core. Elsewhere forks are untried, and each kernel imports them.
 """
 
+import asyncio
+import contextlib
 import logging
 import multiprocessing
 import os
 import re
+import signal
 import threading
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
 
 import papermill
 from ipykernel.kernelapp import IPKernelApp
@@ -35,19 +37,14 @@ OUT_OF_MEMORY = "most likely out of memory: fewer --jobs, a smaller batch or --q
 class OwnKernelManager(AsyncKernelManager):
     """Starts kernels with the running python, not the "python3" of the user's Jupyter folders. Not
     by ``ipykernel_launcher``, which drops the working directory from PYTHONPATH: it may be this
-    checkout. Quiet: else each kernel warns that its sockets here are not encrypted."""
+    checkout. Quiet: else each kernel warns that its sockets here are not encrypted.
 
+    Subclasses set ``environment``, ``fork`` and where the process is noted: ``state["pid"]``."""
+
+    environment, fork, state = {}, False, {}
     kernel_spec = KernelSpec(
         argv=make_ipkernel_cmd("ipykernel", extra_arguments=["--IPKernelApp.log_level=CRITICAL"])
     )
-
-
-class StepKernelManager(OwnKernelManager):
-    """Starts a kernel in ``environment``, as a fork or not, and notes it as ``state["pid"]``."""
-
-    environment: dict
-    fork: bool
-    state: dict
 
     def __init__(self, **options: Any):
         super().__init__(**options)
@@ -62,8 +59,7 @@ class _Starter(LocalProvisioner):
         else:
             multiprocessing.set_forkserver_preload(LIBRARIES)
             self.process = _Fork(target=_live, args=(cmd, how["env"], os.getcwd()))
-            with patch.dict(os.environ, how["env"]):  # the first fork starts their parent
-                self.process.start()
+            self.process.start()
             self.pid = self.pgid = self.process.pid
         self.parent.state["pid"] = self.pid
         return self.connection_info
@@ -73,20 +69,14 @@ class _Fork(ForkServerProcess):
     """A fork with the names of a ``subprocess.Popen``."""
 
     stdin = stdout = stderr = None
-
-    def poll(self) -> int | None:
-        return self.exitcode
-
-    def wait(self) -> int | None:
-        self.join()
-        return self.exitcode
+    poll, wait = ForkServerProcess.exitcode.fget, ForkServerProcess.join
+    send_signal = lambda self, number: None  # asked for when its group is gone
 
 
 def _live(command: list[str], environment: dict, cwd: str) -> None:
     """The life of a fork: the kernel that ``command`` would start."""
     os.setsid()  # Ctrl-C reaches only the runner
     threading.Thread(target=_end_with_runner, daemon=True).start()
-    os.environ.clear()
     os.environ.update(environment)
     os.chdir(cwd)
     arguments = command[command.index("ipykernel") + 1 :]
@@ -95,33 +85,42 @@ def _live(command: list[str], environment: dict, cwd: str) -> None:
 
 def _end_with_runner() -> None:
     multiprocessing.parent_process().join()  # type: ignore[union-attr]
-    os.killpg(0, 9)
+    os.killpg(0, signal.SIGKILL)
 
 
-def execute(
-    manager: type, source: str, target: str, parameters: dict, cwd: str, state: dict
-) -> str | None:
-    """Execute ``source`` in ``cwd`` with ``parameters`` into ``target``; return None, or the
-    failure in a line. ``state`` shows the number of the running cell, its progress bar and the
-    peak memory before it."""
+async def execute(environment: dict, fork: bool, job: dict, state: dict) -> str | None:
+    """Execute a notebook, in a kernel that is a fork or not; return None, or the failure in a line.
+    ``job``: ``source`` and ``target`` (paths), ``parameters``, ``cwd``. ``state`` is kept up to
+    date: ``cell`` (number of the one that runs), its progress ``bar``, ``pid`` (of the kernel) and,
+    on Linux, its peak memory in ``gigabytes``."""
+    own = {"environment": environment, "fork": fork, "state": state}
+    manager = type("StepKernelManager", (OwnKernelManager,), own)
+    work = asyncio.create_task(asyncio.to_thread(_execute, manager, state, **job))
+    try:
+        return await asyncio.shield(work)
+    except Exception as error:  # a kernel that does not start, a full disk
+        return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    finally:  # a thread cannot be stopped: it ends when its kernel has
+        while not (await asyncio.wait([work], timeout=0.1))[0]:
+            with contextlib.suppress(ProcessLookupError, KeyError):  # it has no kernel yet
+                os.killpg(state["pid"], signal.SIGKILL)
 
-    def on_cell(**_: object) -> None:
-        state.update(cell=state["cell"] + 1, bar="")
 
+def _execute(manager: type, state: dict, source: str, target: str, parameters: dict, cwd: str):
     def on_words(text: str) -> None:
         if bars := re.findall(r"[^\r\n]+\d<[^\r\n]*\]", text):
             state["bar"] = bars[-1]
 
     def after_cell(**_: object) -> None:
-        about = Path(f"/proc/{state['pid']}/status")  # of Linux alone
+        about = Path(f"/proc/{state['pid']}/status")
         if about.exists() and (peak := re.search(r"VmHWM:\s+(\d+) kB", about.read_text())):
             state["gigabytes"] = int(peak[1]) / 1e6
 
     how: dict[str, Any] = {"kernel_name": "python3", "language": "python", "cwd": cwd}
-    how |= {"progress_bar": False, "start_timeout": 120, "on_cell_execute": on_cell}
+    how |= {"progress_bar": False, "start_timeout": 120, "on_cell_executed": after_cell}
+    how |= {"on_cell_execute": lambda **_: state.update(cell=state["cell"] + 1, bar="")}
     how |= {"kernel_manager_class": manager, "coalesce_streams": True}  # for nbclient
     how |= {"stderr_file": SimpleNamespace(write=on_words, flush=lambda: None)}
-    how |= {"on_cell_executed": after_cell}
     path = target.replace("{", "{{").replace("}", "}}")  # papermill calls str.format
     try:
         notebook = papermill.execute_notebook(files.read_notebook(source), path, parameters, **how)
@@ -132,10 +131,6 @@ def execute(
         return f"cell {state['cell']}: {said}"
     except DeadKernelError:
         return f"cell {state['cell']}: kernel killed; {OUT_OF_MEMORY}"
-    except OSError as error:
-        return f"cannot write {error.filename or target}: {error.strerror or error}"
-    except Exception as error:  # also a kernel that does not start
-        return f"cell {state['cell']}: {type(error).__name__}: {' '.join(str(error).split())}"
     # papermill marks cells after sys.exit() or an interrupt as completed
     code = [c for c in notebook.cells if c.cell_type == "code" and c.source.strip()]
     ran = sum(cell.execution_count is not None for cell in code)

@@ -29,14 +29,10 @@ def models(settings: dict[str, dict], names: Collection[str] = NAMES) -> list[st
 
 
 def check(settings: dict[str, dict], given: Collection[str] = (), online: bool = False) -> None:
-    """Raise ProbeError, before a run deletes the previous products, for: a model that is missing
-    or incomplete, an unknown name, two models of one display name, a base that is not scored, an
-    unknown ``quantize`` or ``dtype``, facts and graphs that cannot be read.
-
-    given   parameters that the command line sets: a plan may name data whose folder only that gives
-    online  also what needs a network: models that the command line names are downloaded, served
-            ones asked. The plan's are downloaded by the notebook that loads them
-    """
+    """Raise ProbeError, before a run deletes the previous products, for models that are missing,
+    incomplete or of one display name, a base that is not scored, unknown names, and data that
+    cannot be read. ``given``: parameters that the command line sets. ``online``: their models are
+    downloaded, and served ones asked; those of the plan are left to the notebooks."""
     for values in settings.values():
         for name in (name for name in NAMES if values.get(name) is not None):
             texts_of(name, values[name] if isinstance(values[name], list) else [values[name]])

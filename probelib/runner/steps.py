@@ -1,4 +1,4 @@
-"""Run the steps of a plan: each notebook in a process of its own, after the notebooks it needs.
+"""Run the steps of a plan: each notebook in a ``kernel`` of its own, after the notebooks it needs.
 
 A step's old products, executed notebook and marker (see ``uptodate``) are deleted first. The marker
 is written last, and only if the inputs are still those with which the step began, so a step that
@@ -12,12 +12,11 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from probelib import paths
-from probelib.errors import ProbeError, printable
+from probelib.errors import printable
 from probelib.runner import uptodate
 from probelib.runner.plan import Step
 
@@ -30,34 +29,14 @@ class StepOutcome(NamedTuple):
     cost: str = ""
 
 
-Worker = Callable[[dict, dict], Awaitable[str | None]]  # ``execute`` in one place
-
-
-async def execute(environment: dict, fork: bool, job: dict, state: dict) -> str | None:
-    """Execute a notebook on this machine (``job`` and ``state``: see ``kernel.execute``), in a
-    kernel that is a fork or not; return None, or the failure in one line."""
-    from probelib.runner import kernel  # here: papermill takes a second
-
-    how = {"environment": environment, "fork": fork, "state": state}
-    manager = type("Kernel", (kernel.StepKernelManager,), how)
-    work = asyncio.create_task(asyncio.to_thread(kernel.execute, manager, **job, state=state))
-    try:
-        return await asyncio.shield(work)
-    finally:  # a thread cannot be stopped: it ends when its kernel has
-        while not (await asyncio.wait([work], timeout=0.1))[0]:
-            with contextlib.suppress(ProcessLookupError, KeyError):  # it has no kernel yet
-                os.killpg(state["pid"], signal.SIGKILL)
-
-
 async def run_steps(
-    profile: str, steps: list[Step], now: dict, reasons: dict, workers: Sequence[Worker]
+    profile: str, steps: list[Step], now: dict, reasons: dict, workers: Sequence[Callable]
 ) -> dict[str, StepOutcome]:
     """Run the steps that have a reason (``uptodate.why``), each after its needs: notebook ->
     outcome. Those that took longest in the last run come first. ``now``: ``uptodate.inputs``;
     ``workers``: one per notebook at a time."""
-    stop, loop = asyncio.current_task().cancel, asyncio.get_running_loop()  # type: ignore[union-attr]
-    loop.add_signal_handler(signal.SIGTERM, stop)
-    loop.set_default_executor(ThreadPoolExecutor(len(workers)))
+    stop = asyncio.current_task().cancel  # type: ignore[union-attr]
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
     outcomes: dict[str, StepOutcome] = {}
     running: dict[str, dict] = {}  # what ``_show`` shows
     tasks: dict[str, asyncio.Task] = {}
@@ -92,9 +71,7 @@ async def run_steps(
     return {step.notebook: outcomes[step.notebook] for step in steps}
 
 
-async def _run_step(
-    profile: str, step: Step, now: dict, worker: Worker, state: dict
-) -> StepOutcome:
+async def _run_step(profile: str, step: Step, now: dict, run: Callable, state: dict) -> StepOutcome:
     """Run one step from a clean slate; success is recorded last."""
     executed = uptodate.executed_path(profile, step.notebook)
     partial, failed = (executed.with_suffix(f".{each}.ipynb") for each in ("partial", "failed"))
@@ -104,7 +81,7 @@ async def _run_step(
         failed.unlink(missing_ok=True)
         failed.parent.mkdir(parents=True, exist_ok=True)
         job = {"source": str(step.path), "target": str(partial), "parameters": now["parameters"]}
-        error = await worker(job | {"cwd": os.getcwd()}, state)
+        error = await run(job | {"cwd": os.getcwd()}, state)
         seconds = time.monotonic() - state["start"]
         again = uptodate.inputs([step], {step.notebook: now["parameters"]})[step.notebook]
         if missing := uptodate.missing(profile, step):
@@ -120,9 +97,8 @@ async def _run_step(
             error += f"; see {failed}"
         memory = f", {state['gigabytes']:.1f} GB" if "gigabytes" in state else ""
         return StepOutcome(status, error or "", f"{seconds:.1f} s{memory}")
-    except (OSError, ProbeError) as problem:
-        said = cannot_write(problem) if isinstance(problem, OSError) else str(problem)
-        return StepOutcome(status, said)
+    except OSError as problem:
+        return StepOutcome(status, cannot_write(problem))
     finally:
         if status == "failed":  # also if it was stopped
             with contextlib.suppress(OSError):
@@ -141,9 +117,8 @@ def environments(jobs: int | None) -> list[dict]:
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or str(max(1, (cores or 1) // jobs)),
         "PYTHONHASHSEED": "0",
         "TOKENIZERS_PARALLELISM": "false",
-        # a notebook imports this library and writes where this does
         "PYTHONPATH": os.pathsep.join(filter(None, (str(paths.ROOT), os.getenv("PYTHONPATH")))),
-        "PROBELIB_OUT": str(paths.OUT),
+        "PROBELIB_OUT": str(paths.OUT),  # where this process writes, too
         "IPYTHONDIR": str(paths.RUNS / ".ipython"),  # no user's start-up files in notebooks
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # also if imported before
         "PYTHONSAFEPATH": "1",  # modules in the working directory never hide the kit's

@@ -172,8 +172,7 @@ def write(profile: str, step: Step, now: dict, seconds: float) -> None:
     """Record that the step succeeded."""
     made = {"products": products(profile, step), "seconds": seconds}
     made["needs"] = {need: _key(profile, need) for need in step.needs}
-    record = json.loads(json.dumps(now | made))
-    files.write_json(_file(profile, step.notebook), files.sealed(record))
+    files.write_json(_file(profile, step.notebook), files.sealed(now | made))
 
 
 def executed_path(profile: str, notebook: str, suffix: str = "") -> Path:

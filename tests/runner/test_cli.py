@@ -220,7 +220,8 @@ def test_values_arrive_as_they_are(smoke, make_plan, out, monkeypatch):
 RESUME = """
 import sys, types
 from probelib import files, paths
-from probelib.runner import cli
+from probelib.runner import cli, kernel
+kernel.LIBRARIES = []  # they take seconds
 paths.PACKAGE = paths.Path({library!r})
 pages = sys.modules["probelib.report.pages"] = types.ModuleType("pages")
 pages.book = lambda profile, *_: files.write(paths.RUNS / profile / "report.html", "")

@@ -11,7 +11,7 @@ import pytest
 
 from probelib.errors import ProbeError
 from probelib.paths import ROOT
-from probelib.runner import cli, cluster, steps
+from probelib.runner import cli, cluster, kernel
 from tests.conftest import PROFILE
 from tests.runner.conftest import set_out
 
@@ -83,7 +83,7 @@ def connect(on: str, jobs: int) -> list:
 def test_local_workers_are_processes_and_a_silent_scheduler_is_reported():
     from dask import config
 
-    assert connect("local", 2) == [steps.execute] * 2
+    assert connect("local", 2) == [kernel.execute] * 2
     soon = config.set({"distributed.comm.timeouts.connect": "100ms"})
     with soon, pytest.raises(ProbeError, match="no Dask scheduler"):
         connect("tcp://127.0.0.1:9", 1)
