@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from probelib.facts.model import Facts, rng
+from probelib.facts.model import Facts, rng, within
 from probelib.facts.text import read_yaml
 from probelib.paths import PACKAGE
 from probelib.prompts import fill, templates_of
@@ -36,8 +36,8 @@ def karr_texts(facts: pd.DataFrame, pool: Facts, labels: dict[str, tuple[str, ..
     """
     templates = templates_of(pool, "statement", facts["relation"]).sort_values("number")
     templates = templates["template"].str.rstrip(".").groupby(templates["relation"]).agg(list)
-    seen = pool.facts.groupby("relation")["subject"].unique()
-    relations = pool.facts.groupby("object")["relation"].unique()
+    alike = lambda role: pool.facts[within(pool.facts[role], facts[role])].groupby(role)
+    seen, relations = alike("relation")["subject"].unique(), alike("object")["relation"].unique()
     rows = []
     for row in facts.itertuples():
         draw, objects = rng(seed, "karr", row.fact), labels[row.object][:MOST]
