@@ -17,6 +17,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import nbformat
 import papermill
 from ipykernel.kernelapp import IPKernelApp
 from ipykernel.kernelspec import make_ipkernel_cmd
@@ -37,11 +38,9 @@ OUT_OF_MEMORY = "most likely out of memory: fewer --jobs, a smaller batch or --q
 class OwnKernelManager(AsyncKernelManager):
     """Starts kernels with the running python, not the "python3" of the user's Jupyter folders. Not
     by ``ipykernel_launcher``, which drops the working directory from PYTHONPATH: it may be this
-    checkout. Quiet: else each kernel warns that its sockets here are not encrypted.
+    checkout. Quiet: else each kernel warns that its sockets here are not encrypted."""
 
-    Subclasses set ``environment``, ``fork`` and where the process is noted: ``state["pid"]``."""
-
-    environment, fork, state = {}, False, {}
+    environment, fork, state = {}, False, {}  # of ``execute``, see there
     kernel_spec = KernelSpec(
         argv=make_ipkernel_cmd("ipykernel", extra_arguments=["--IPKernelApp.log_level=CRITICAL"])
     )
@@ -117,8 +116,9 @@ def _execute(manager: type, state: dict, source: str, target: str, parameters: d
             state["gigabytes"] = int(peak[1]) / 1e6
 
     how: dict[str, Any] = {"kernel_name": "python3", "language": "python", "cwd": cwd}
-    how |= {"progress_bar": False, "start_timeout": 120, "on_cell_executed": after_cell}
+    how |= {"progress_bar": False, "start_timeout": 120, "request_save_on_cell_execute": False}
     how |= {"on_cell_execute": lambda **_: state.update(cell=state["cell"] + 1, bar="")}
+    how |= {"on_cell_executed": after_cell, "on_notebook_start": state.update}
     how |= {"kernel_manager_class": manager, "coalesce_streams": True}  # for nbclient
     how |= {"stderr_file": SimpleNamespace(write=on_words, flush=lambda: None)}
     path = target.replace("{", "{{").replace("}", "}}")  # papermill calls str.format
@@ -129,7 +129,8 @@ def _execute(manager: type, state: dict, source: str, target: str, parameters: d
         if re.search(rf"^(OutOf)?MemoryError|{NO_MEMORY}", said):
             said += f" ({OUT_OF_MEMORY})"
         return f"cell {state['cell']}: {said}"
-    except DeadKernelError:
+    except DeadKernelError:  # all else papermill saves itself
+        nbformat.write(state["notebook"], target)
         return f"cell {state['cell']}: kernel killed; {OUT_OF_MEMORY}"
     # papermill marks cells after sys.exit() or an interrupt as completed
     code = [c for c in notebook.cells if c.cell_type == "code" and c.source.strip()]

@@ -2,8 +2,7 @@
 whose head describes its form).
 
 Later values win: the profile's, the step's ``common`` ones, the step's for the profile, the
-command line's. The profile ``mine`` begins with the values of the default one.
-"""
+command line's. The profile ``mine`` begins with the values of the default one."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
