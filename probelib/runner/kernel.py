@@ -1,8 +1,7 @@
 """A notebook, executed by papermill in a thread; its cells run in a kernel, a process of its own.
 
 On Linux without a GPU, kernels are forks of one process that has imported ``LIBRARIES``: each saves
-about ten seconds of a core. Elsewhere forks are untried, and each kernel imports them.
-"""
+about ten seconds of a core. Elsewhere forks are untried, and each kernel imports them."""
 
 import asyncio
 import contextlib
@@ -93,8 +92,9 @@ async def execute(environment: dict, fork: bool, job: dict, state: dict) -> str 
     date: ``cell`` (number of the one that runs), its progress ``bar``, ``pid`` (of the kernel) and,
     on Linux, its peak memory in ``gigabytes``."""
     own = {"environment": environment, "fork": fork, "state": state}
-    manager = type("StepKernelManager", (OwnKernelManager,), own)
-    work = asyncio.create_task(asyncio.to_thread(_execute, manager, state, **job))
+    run = lambda: _execute(type("StepKernelManager", (OwnKernelManager,), own), state, **job)
+    # not ``to_thread``: it copies a context in which nbclient may have left another loop
+    work = asyncio.get_running_loop().run_in_executor(None, run)
     try:
         return await asyncio.shield(work)
     except Exception as error:  # a kernel that does not start, a full disk

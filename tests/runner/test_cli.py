@@ -20,6 +20,7 @@ from types import SimpleNamespace
 import nbformat
 import psutil
 import pytest
+from jupyter_core.utils import run_sync
 from packaging.requirements import Requirement
 
 from probelib import files, paths
@@ -72,6 +73,7 @@ def out(tmp_path, monkeypatch):
 @pytest.fixture
 def smoke(out, capsys):
     """Runs a plan under the profile smoke: (exit code, lines on stdout, lines on stderr)."""
+    run_sync(asyncio.sleep)(0)  # as after a notebook in this thread: its loop is known
 
     def run_plan(plan, *flags):
         code = cli.main(["--plan", str(plan), "--profile", "smoke", *flags])
@@ -221,8 +223,7 @@ RESUME = """
 import sys, types
 from probelib import files, paths
 from probelib.runner import cli, kernel
-kernel.LIBRARIES = []  # they take seconds
-paths.PACKAGE = paths.Path({library!r})
+kernel.LIBRARIES, paths.PACKAGE = [], paths.Path({library!r})
 pages = sys.modules["probelib.report.pages"] = types.ModuleType("pages")
 pages.book = lambda profile, *_: files.write(paths.RUNS / profile / "report.html", "")
 sys.exit(cli.main(sys.argv[1:]))
