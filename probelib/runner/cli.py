@@ -74,10 +74,6 @@ def _run(args: argparse.Namespace) -> int:
         print(f"profile {args.profile}: products in {paths.FIGURES / args.profile}")
         _print_table(("notebook", "runs"), [(n, why or "up to date") for n, why in reasons.items()])
         lines = [f"models: {', '.join(preflight.models(settings))}", *preflight.lacking(settings)]
-        stale = [name for name, reason in reasons.items() if reason]
-        last = [uptodate.read(args.profile, name).get("seconds", 0.0) for name in stale]
-        if last and all(last):
-            lines.append(f"last run: {sum(last) / 60:.1f} min, one after the other")
         print(printable("\n".join(dict.fromkeys(lines))))
         return 0
     for line in preflight.lacking(settings):

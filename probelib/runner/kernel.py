@@ -1,7 +1,7 @@
 """A notebook, executed by papermill in a thread; its cells run in a kernel, a process of its own.
 
-On Linux without a GPU, kernels are forks of one process that has imported ``LIBRARIES``: each saves
-about ten seconds of a core. Elsewhere forks are untried, and each kernel imports them."""
+On Linux without a GPU, kernels of this machine are forks of one process that has imported
+``LIBRARIES``: each saves eight seconds of a core. Elsewhere each kernel imports them."""
 
 import asyncio
 import contextlib
@@ -11,8 +11,10 @@ import os
 import re
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
+from subprocess import DEVNULL
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,7 +31,7 @@ from probelib import files
 from probelib.lm.internals.memory import NO_MEMORY
 
 LIBRARIES = ["transformers.models.auto.modeling_auto", "transformers.models.llama.modeling_llama"]
-LIBRARIES += ["ipykernel.kernelapp", "matplotlib_inline.backend_inline", "scipy.stats", "seaborn"]
+LIBRARIES += ["ipykernel.kernelapp", "scipy.stats", "seaborn"]
 logging.getLogger("papermill").setLevel(logging.CRITICAL)  # ``execute`` says why it failed
 OUT_OF_MEMORY = "most likely out of memory: fewer --jobs, a smaller batch or --quantize"
 
@@ -53,8 +55,9 @@ class _Starter(LocalProvisioner):
     async def launch_kernel(self, cmd: list[str], **how: Any) -> dict:
         how["env"] |= self.parent.environment
         if not self.parent.fork:
-            await super().launch_kernel(cmd, **how)
+            await super().launch_kernel(cmd, **how, stdout=DEVNULL, stderr=DEVNULL)
         else:
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # also of forks: see _live
             multiprocessing.set_forkserver_preload(LIBRARIES)
             self.process = _Fork(target=_live, args=(cmd, how["env"], os.getcwd()))
             self.process.start()
@@ -72,36 +75,35 @@ class _Fork(ForkServerProcess):
 
 
 def _live(command: list[str], environment: dict, cwd: str) -> None:
-    """The life of a fork: the kernel that ``command`` would start."""
-    os.setsid()  # Ctrl-C reaches only the runner
-    threading.Thread(target=_end_with_runner, daemon=True).start()
+    """The life of a fork: the kernel that ``command`` would start. Ctrl-C reaches only the runner,
+    and what the kernel writes past its outputs nobody."""
+    os.setsid()
+    for stream in (1, 2):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+    runner = multiprocessing.parent_process()
+    end = lambda: runner.join() or os.killpg(0, signal.SIGKILL)  # all of it, with the runner
+    threading.Thread(target=end, daemon=True).start()
     os.environ.update(environment)
     os.chdir(cwd)
-    arguments = command[command.index("ipykernel") + 1 :]
-    IPKernelApp.launch_instance(arguments, parent_handle=os.getppid())
-
-
-def _end_with_runner() -> None:
-    multiprocessing.parent_process().join()  # type: ignore[union-attr]
-    os.killpg(0, signal.SIGKILL)
+    multiprocessing.set_start_method(None, force=True)  # the default again
+    IPKernelApp.launch_instance(command[command.index("ipykernel") + 1 :])
 
 
 async def execute(environment: dict, fork: bool, job: dict, state: dict) -> str | None:
     """Execute a notebook, in a kernel that is a fork or not; return None, or the failure in a line.
     ``job``: ``source`` and ``target`` (paths), ``parameters``, ``cwd``. ``state`` is kept up to
-    date: ``cell`` (number of the one that runs), its progress ``bar``, ``pid`` (of the kernel) and,
-    on Linux, its peak memory in ``gigabytes``."""
+    date: ``cell`` (number of the one that runs, 0 at first), its progress ``bar``, ``notebook``,
+    ``pid`` (of the kernel) and, on Linux, its peak memory in ``gigabytes``."""
     own = {"environment": environment, "fork": fork, "state": state}
     run = lambda: _execute(type("StepKernelManager", (OwnKernelManager,), own), state, **job)
     # not ``to_thread``: it copies a context in which nbclient may have left another loop
-    work = asyncio.get_running_loop().run_in_executor(None, run)
+    work = asyncio.get_running_loop().run_in_executor(ThreadPoolExecutor(1), run)
     try:
         return await asyncio.shield(work)
-    except Exception as error:  # a kernel that does not start, a full disk
-        return f"{type(error).__name__}: {' '.join(str(error).split())}"
     finally:  # a thread cannot be stopped: it ends when its kernel has
-        while not (await asyncio.wait([work], timeout=0.1))[0]:
-            with contextlib.suppress(ProcessLookupError, KeyError):  # it has no kernel yet
+        while not work.done():  # also if there is no kernel yet, or another signal comes
+            with contextlib.suppress(ProcessLookupError, KeyError, asyncio.CancelledError):
+                await asyncio.wait([work], timeout=0.1)
                 os.killpg(state["pid"], signal.SIGKILL)
 
 
@@ -129,9 +131,12 @@ def _execute(manager: type, state: dict, source: str, target: str, parameters: d
         if re.search(rf"^(OutOf)?MemoryError|{NO_MEMORY}", said):
             said += f" ({OUT_OF_MEMORY})"
         return f"cell {state['cell']}: {said}"
-    except DeadKernelError:  # all else papermill saves itself
-        nbformat.write(state["notebook"], target)
-        return f"cell {state['cell']}: kernel killed; {OUT_OF_MEMORY}"
+    except Exception as error:  # then papermill does not save the notebook
+        if "notebook" in state:  # its kernel did start
+            nbformat.write(state["notebook"], target)
+        killed = f"kernel killed; {OUT_OF_MEMORY}"
+        said = killed if isinstance(error, DeadKernelError) else repr(error)
+        return f"cell {state['cell']}: {said}"
     # papermill marks cells after sys.exit() or an interrupt as completed
     code = [c for c in notebook.cells if c.cell_type == "code" and c.source.strip()]
     ran = sum(cell.execution_count is not None for cell in code)

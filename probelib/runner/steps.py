@@ -2,8 +2,7 @@
 
 A step's old products, executed notebook and marker (see ``uptodate``) are deleted first. The marker
 is written last, and only if the inputs are still those with which the step began, so a step that
-failed or was killed never looks like a success.
-"""
+failed or was killed never looks like a success."""
 
 import asyncio
 import contextlib
@@ -16,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from probelib import paths
-from probelib.errors import printable
+from probelib.errors import ProbeError, printable
 from probelib.runner import uptodate
 from probelib.runner.plan import Step
 
@@ -97,8 +96,9 @@ async def _run_step(profile: str, step: Step, now: dict, run: Callable, state: d
             error += f"; see {failed}"
         memory = f", {state['gigabytes']:.1f} GB" if "gigabytes" in state else ""
         return StepOutcome(status, error or "", f"{seconds:.1f} s{memory}")
-    except OSError as problem:
-        return StepOutcome(status, cannot_write(problem))
+    except (OSError, ProbeError) as problem:
+        said = cannot_write(problem) if isinstance(problem, OSError) else str(problem)
+        return StepOutcome(status, said)
     finally:
         if status == "failed":  # also if it was stopped
             with contextlib.suppress(OSError):

@@ -1,8 +1,7 @@
 """Which steps are up to date: those whose inputs and products are unchanged.
 
 runs/<profile>/done/<notebook>.json, written last, holds what ``inputs`` and ``products`` say, the
-keys of the needed steps, and the seconds.
-"""
+keys of the needed steps, and the seconds."""
 
 import contextlib
 import glob
