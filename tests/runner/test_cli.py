@@ -38,6 +38,7 @@ def put(artifact, text):
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(str(text))
 """
+POOL = "from multiprocessing import Pool\ndef f(x): return 3 * x\nprint(Pool(1).map(f, [3]))"
 READ_T1 = "(pathlib.Path(os.environ['PROBELIB_OUT'], 'figures', profile, 'p/t1.csv')).read_text()"
 AB = {
     "a": [PROFILE + "\nn = 1", WRITE, "put('p/t1', n)"],
@@ -54,8 +55,7 @@ ONE = [{"notebook": "a", "makes": ["p/t1"]}]
 
 @pytest.fixture
 def out(tmp_path, monkeypatch):
-    """A place for runs and figures (its name tries papermill's str.format), a library of two
-    files, and a report of one line: it is tested elsewhere."""
+    """Runs and figures (a name that tries str.format), a library of two files, a short report."""
     out = set_out(monkeypatch, tmp_path / "out {of} this")
     monkeypatch.setattr(paths, "PACKAGE", tmp_path / "library")
     for name in ("one.py", "data/x.csv"):
@@ -73,13 +73,13 @@ def out(tmp_path, monkeypatch):
 @pytest.fixture
 def smoke(out, capsys):
     """Runs a plan under the profile smoke: (exit code, lines on stdout, lines on stderr)."""
-    run_sync(asyncio.sleep)(0)  # as after a notebook in this thread: its loop is known
 
     def run_plan(plan, *flags):
         code = cli.main(["--plan", str(plan), "--profile", "smoke", *flags])
         printed = capsys.readouterr()
         return code, printed.out.splitlines(), printed.err.splitlines()
 
+    run_sync(asyncio.sleep)(0)  # as after a notebook in this thread: its loop is known
     return run_plan
 
 
@@ -172,8 +172,8 @@ def test_failures_are_reported_kept_and_not_taken_for_success(smoke, make_plan, 
     }
     entries = [{"notebook": name} for name in ("error", "quits", "fine")]
     entries += [{"notebook": "killed", "makes": ["p/t1"]}, {"notebook": "lazy", "makes": ["p/t2"]}]
-    entries += [{"notebook": "after", "needs": ["killed"]}]
-    entries += [{"notebook": "later", "needs": ["after"]}]
+    chain = (("after", "killed"), ("later", "after"))
+    entries += [{"notebook": name, "needs": [need]} for name, need in chain]
     files.write(out / "figures/smoke/p/t2.csv", "from an earlier run")
     plan = make_plan(notebooks, entries)
     code, lines, _ = smoke(plan)
@@ -206,13 +206,15 @@ def test_values_arrive_as_they_are(smoke, make_plan, out, monkeypatch):
     values = dict(zip("abcdefghi", [True, None, 1e-05, *texts], strict=True))
     cell = "\n".join(f"{name} = None" for name in values)
     put = f"import json; put('p/t1', json.dumps([{', '.join(values)}]))"
-    cells = {"a": [f"{PROFILE}\n{cell}", WRITE, put, "held = b'x' * 400_000_000"]}
+    drawn = "import matplotlib.pyplot as plt\nplt.plot([1, 2]);"  # shown inline, also by a fork
+    cells = {"a": [f"{PROFILE}\n{cell}", WRITE, put, "held = b'x' * 400_000_000", drawn, POOL]}
     plan = make_plan(cells, ONE, {"smoke": values, "atlas": {}})
     monkeypatch.setattr(sys.modules["probelib.report.pages"], "book", lambda *_: 1 / 0)
     files.write(out / "runs/smoke/report.html", "of an earlier run")
     code, lines, _ = smoke(plan)
     assert code == 1 and lines[-1] == "FAILED     report: ZeroDivisionError: division by zero"
     assert json.loads((out / "figures/smoke/p/t1.csv").read_text()) == list(values.values())
+    assert re.search(r"(?s)image/png.*\[9\]", (out / "runs/smoke/notebooks/a.ipynb").read_text())
     assert float(re.search(r"([\d.]+) GB", lines[1])[1]) >= 0.4  # the notebook's peak memory
     assert why(smoke, plan) == {"a": "up to date"} and smoke(plan)[0] == 1  # the report is old
 
@@ -241,7 +243,7 @@ def test_a_stopped_run_leaves_no_kernel_and_resumes(make_plan, tmp_path, out, sm
     own = f"put('p/t2', 1)\npathlib.Path({str(pid)!r}).write_text(str(os.getpid()))"
     wait = f"import time\nwhile not os.path.exists({str(go)!r}): time.sleep(.05)"
     logs = f"open({str(log)!r}, 'a').write('a')\nput('p/t1', 5)"
-    b = [PROFILE, WRITE, own, wait, f"put('p/t2', {READ_T1})"]
+    b = [PROFILE, WRITE, "os.system('echo past')", own, wait, f"put('p/t2', {READ_T1})"]
     plan = make_plan({"a": [PROFILE, WRITE, logs], "b": b}, AB_STEPS[:2])
     code = RESUME.format(library=str(paths.PACKAGE))
     command = [sys.executable, "-c", code, "--plan", str(plan), "--profile", "smoke"]
@@ -257,10 +259,11 @@ def test_a_stopped_run_leaves_no_kernel_and_resumes(make_plan, tmp_path, out, sm
             refused, _, errors = smoke(plan)
             assert refused == 2 and "another run of profile smoke is in progress" in errors[0]
         runner.send_signal(number)
-        _, errors = runner.communicate(timeout=120)
+        said, errors = runner.communicate(timeout=120)
         assert runner.returncode == (-9 if number == signal.SIGKILL else 130)
+        assert not re.search("Traceback|past", said + errors)
         if number != signal.SIGKILL:
-            assert "stopped; the same command resumes" in errors and "Traceback" not in errors
+            assert "stopped; the same command resumes" in errors
             assert not list((out / "runs/smoke").rglob("*partial*"))
             assert not (out / "figures/smoke/p/t2.csv").exists()
         wait_for(lambda p=process: not p.is_running() or p.status() == psutil.STATUS_ZOMBIE)
@@ -302,8 +305,7 @@ def test_a_missing_model_is_reported_before_anything_is_deleted(smoke, make_plan
 
 
 def test_own_facts_and_models_are_read_again(smoke, make_plan, out, tmp_path, monkeypatch):
-    """Their paths stay as they are; what lies there does not. A change while a step runs is an
-    error."""
+    """Paths stay as they are; what lies there does not. A change while a step runs is an error."""
     monkeypatch.setattr(cli.preflight, "check", lambda *_, **__: None)
     cell = PROFILE + "\nfolder: 'str or None' = None\nmodels: list = []"
     cells = [cell, WRITE, "put('p/t1', pathlib.Path(folder).read_text())"]
