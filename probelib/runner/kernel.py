@@ -6,7 +6,7 @@ On Linux without a GPU, kernels of this machine are forks of one process that ha
 import asyncio
 import contextlib
 import logging
-import multiprocessing
+import multiprocessing.resource_tracker
 import os
 import re
 import signal
@@ -31,7 +31,7 @@ from probelib import files
 from probelib.lm.internals.memory import NO_MEMORY
 
 LIBRARIES = ["transformers.models.auto.modeling_auto", "transformers.models.llama.modeling_llama"]
-LIBRARIES += ["ipykernel.kernelapp", "scipy.stats", "seaborn"]
+LIBRARIES += ["ipykernel.kernelapp", "papermill", "scipy.stats", "seaborn"]
 logging.getLogger("papermill").setLevel(logging.CRITICAL)  # ``execute`` says why it failed
 OUT_OF_MEMORY = "most likely out of memory: fewer --jobs, a smaller batch or --quantize"
 
@@ -57,7 +57,8 @@ class _Starter(LocalProvisioner):
         if not self.parent.fork:
             await super().launch_kernel(cmd, **how, stdout=DEVNULL, stderr=DEVNULL)
         else:
-            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # also of forks: see _live
+            multiprocessing.resource_tracker.ensure_running()  # it unblocks the signal
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # Ctrl-C is for the runner
             multiprocessing.set_forkserver_preload(LIBRARIES)
             self.process = _Fork(target=_live, args=(cmd, how["env"], os.getcwd()))
             self.process.start()
@@ -75,8 +76,7 @@ class _Fork(ForkServerProcess):
 
 
 def _live(command: list[str], environment: dict, cwd: str) -> None:
-    """The life of a fork: the kernel that ``command`` would start. Ctrl-C reaches only the runner,
-    and what the kernel writes past its outputs nobody."""
+    """The life of a fork: the kernel of ``command``, which writes nothing to a terminal."""
     os.setsid()
     for stream in (1, 2):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
