@@ -16,6 +16,7 @@ from importlib.metadata import packages_distributions, version
 from itertools import takewhile
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import nbformat
 import psutil
@@ -98,9 +99,8 @@ def snapshot(folder):
 
 def test_only_what_changed_and_what_needs_it_runs(smoke, make_plan, out, tmp_path, monkeypatch):
     fake = tmp_path / "jupyter/kernels/python3"  # a user's own "python3" must not be what runs
-    fake.mkdir(parents=True)
     spec = '{"argv": ["false"], "display_name": "x", "language": "python"}'
-    (fake / "kernel.json").write_text(spec)
+    files.write(fake / "kernel.json", spec)
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
     fine = dict.fromkeys("abc", "up to date")
 
@@ -258,7 +258,8 @@ def test_a_stopped_run_leaves_no_kernel_and_resumes(make_plan, tmp_path, out, sm
         if number == signal.SIGINT:  # a second runner at the same time
             refused, _, errors = smoke(plan)
             assert refused == 2 and "another run of profile smoke is in progress" in errors[0]
-        runner.send_signal(number)
+        for _ in range(2):  # the impatient press Ctrl-C again
+            runner.send_signal(number)
         said, errors = runner.communicate(timeout=120)
         assert runner.returncode == (-9 if number == signal.SIGKILL else 130)
         assert not re.search("Traceback|past", said + errors)
@@ -276,12 +277,16 @@ def test_a_stopped_run_leaves_no_kernel_and_resumes(make_plan, tmp_path, out, sm
     assert not list((out / "runs/smoke").rglob("*partial*"))
 
 
-def test_a_step_whose_record_cannot_be_written_leaves_nothing(smoke, make_plan, out):
-    """A file stands in place of a folder."""
-    (out / "runs/smoke").mkdir(parents=True)
-    (out / "runs/smoke/done").touch()
-    code, lines, _ = smoke(make_plan(AB, AB_STEPS), "--only", "a")
+def test_a_step_whose_record_cannot_be_written_leaves_nothing(smoke, make_plan, out, monkeypatch):
+    """A file stands in place of a folder; then the disk is full, and the next step still runs."""
+    files.write(out / "runs/smoke/done", "")
+    plan = make_plan(AB, AB_STEPS)
+    code, lines, _ = smoke(plan, "--only", "a")
     assert code == 1 and [line for line in lines if re.match(r"FAILED +a: .*done", line)], lines
+    (out / "runs/smoke/done").unlink()
+    monkeypatch.setattr(uptodate, "write", Mock(side_effect=ProbeError("done: no space left")))
+    code, lines, _ = smoke(plan, "--jobs", "1")
+    assert code == 1 and {f"FAILED     {name}: done: no space left" for name in "ac"} <= {*lines}
     for file in ("runs/smoke/notebooks/a.ipynb", "figures/smoke/p/t1.csv"):
         assert not (out / file).exists()
 
@@ -289,8 +294,7 @@ def test_a_step_whose_record_cannot_be_written_leaves_nothing(smoke, make_plan, 
 def test_a_missing_model_is_reported_before_anything_is_deleted(smoke, make_plan, out):
     plan = make_plan({"a": [PROFILE + "\nmodels: list = []"]}, [{"notebook": "a"}])
     made = out / "runs/smoke/notebooks/a.ipynb"
-    made.parent.mkdir(parents=True)
-    made.touch()
+    files.write(made, "")
     hub, server = "nobody/nothing-160m", "http://127.0.0.1:9/v1"
     for model, message, dry in (
         ("./nowhere", "./nowhere: no such folder", 2),
@@ -438,14 +442,11 @@ def test_jobs_share_the_gpus_and_the_threads(monkeypatch, gpus, jobs, shares):
 def test_no_file_of_the_user_reaches_notebooks(smoke, make_plan, out, tmp_path, monkeypatch):
     """A user's ~/.ipython that replaces ``any`` by numpy's; a yaml.py and another checkout where
     the run is started."""
-    start = tmp_path / "home" / "profile_default" / "startup"
-    start.mkdir(parents=True)
-    (start / "00.py").write_text("from numpy import *")
+    files.write(tmp_path / "home/profile_default/startup/00.py", "from numpy import *")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "home"))
     here = tmp_path / "here"
-    (here / "probelib").mkdir(parents=True)
     for name in ("probelib/__init__", "yaml", "papermill", "ipykernel_launcher", "pandas"):
-        (here / f"{name}.py").write_text("raise SystemExit('the one of the working folder')")
+        files.write(here / f"{name}.py", "raise SystemExit('the one of the working folder')")
     for flags in (["--list"], ["--help"]):
         done = run_script(*flags, cwd=here)
         assert done.returncode == 0, done.stderr
@@ -474,8 +475,7 @@ def test_the_shell_script(tmp_path):
     subprocess.run(["bash", "-n", ROOT / "run_all.sh"], check=True)
     shown = run_script("--help", cwd="/")
     assert shown.returncode == 0 and "examples:" in shown.stdout and not shown.stderr
-    (tmp_path / "probelib").mkdir()
-    (tmp_path / "probelib/__init__.py").write_text("print('I AM THE OTHER CHECKOUT')")
+    files.write(tmp_path / "probelib/__init__.py", "print('I AM THE OTHER CHECKOUT')")
     done = run_script("--list", env={"PYTHONPATH": str(tmp_path), "PIP_NO_INDEX": "1"})
     assert done.returncode == 0 and "Installing" not in done.stderr, done.stderr
     assert "OTHER" not in done.stdout and "monitor/table4" in done.stdout
