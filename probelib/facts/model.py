@@ -257,7 +257,7 @@ def without_right(facts: Facts, known: Facts) -> Facts:
 
 def _names_and_answers(facts: Facts, known: Facts) -> tuple[dict[str, set[str]], ...]:
     """(entity -> its label and aliases as ``same_name`` compares them, fact -> those of everything
-    that ``known`` calls right for its subject)."""
+    that ``known`` calls right for its subject), in the relations of ``facts`` alone."""
     known = keep(known, within(known.facts["relation"], facts.facts["relation"]))
     rows = [row for f in (known, facts) for row in tuples(f.entities, "entity", "label", "aliases")]
     names = {entity: {same_name(n) for n in (label, *aliases)} for entity, label, aliases in rows}
