@@ -26,7 +26,7 @@ class Step:
     notebook: str
     path: Path
     title: str
-    profiles: list[str]  # [] for all
+    profiles: list[str]
     needs: list[str]
     makes: list[str]
     measured: list[str]
@@ -80,14 +80,13 @@ def matching(plan: Plan, names: Iterable[str], profile: str = "") -> set[str]:
         if not hits:
             known = {part for _, each in named for part in (each, each.split("/")[0])}
             raise unknown("notebook, paper or artifact (--list shows all)", name, known)
-        of = lambda step: not profile or not step.profiles or profile in step.profiles
-        found |= {step.notebook for step, each in hits if each == name or of(step)}
+        found |= {s.notebook for s, each in hits if each == name or profile in ("", *s.profiles)}
     return found
 
 
 def steps_of(plan: Plan, profile: str) -> list[Step]:
     """The steps that belong to a profile."""
-    return [step for step in plan.steps if not step.profiles or profile in step.profiles]
+    return [step for step in plan.steps if profile in step.profiles]
 
 
 def with_needs(plan: Plan, notebooks: Iterable[str]) -> list[Step]:
@@ -172,7 +171,7 @@ def _step(file: Path, entry: object, profiles: dict, above: list[str]) -> Step:
     """One entry of the plan, checked against its notebook; ``above`` are the notebooks before."""
     name = str(entry.get("notebook")) if isinstance(entry, dict) else ""
     where, path = f"{file.name}, {name}", file.parent / f"{name}.ipynb"
-    entry = _mapping(entry, where, ENTRY)
+    entry = {"profiles": [*profiles]} | _mapping(entry, where, ENTRY)
     if not path.is_file():
         there = [str(each.relative_to(file.parent))[:-6] for each in file.parent.rglob("*.ipynb")]
         raise unknown(f"notebook ({file.name}; there is no {path})", name, there)

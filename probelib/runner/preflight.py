@@ -87,8 +87,7 @@ def lacking(settings: dict[str, dict]) -> Iterator[str]:
     for notebook, values in settings.items():
         data, folder, relations = (values.get(key) for key in FACTS[:3])
         paper = notebook.split("/")[0]
-        role = ROLES.get(paper)
-        if role and folder and str(data).startswith("table"):
+        if (role := ROLES.get(paper)) and folder and str(data).startswith("table"):
             from probelib import facts  # takes seconds
 
             there = facts.current(facts.everything(str(data), folder, relations))

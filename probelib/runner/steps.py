@@ -32,39 +32,41 @@ async def run_steps(
     profile: str, steps: list[Step], now: dict, reasons: dict, workers: Sequence[Callable]
 ) -> dict[str, StepOutcome]:
     """Run the steps that have a reason (``uptodate.why``), each after its needs: notebook ->
-    outcome. Those that took longest in the last run come first. ``now``: ``uptodate.inputs``;
-    ``workers``: one per notebook at a time."""
+    outcome. First come those that, with their needs and what needs them, took longest in the last
+    run. ``now``: ``uptodate.inputs``; ``workers``: one per notebook at a time."""
     stop = asyncio.current_task().cancel  # type: ignore[union-attr]
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
     outcomes: dict[str, StepOutcome] = {}
     running: dict[str, dict] = {}  # what ``_show`` shows
-    tasks: dict[str, asyncio.Task] = {}
-    free, turn = list(workers), asyncio.Semaphore(len(workers))
+    free, idle = asyncio.Queue(), list(workers)
 
-    async def run(step: Step) -> None:
+    async def run(step: Step, worker: Callable) -> None:
         name, reason, outcome = step.notebook, reasons[step.notebook], StepOutcome("up to date")
-        await asyncio.gather(*(tasks[need] for need in step.needs))
         if unmet := [n for n in step.needs if outcomes[n].status in ("failed", "skipped")]:
             outcome = StepOutcome("skipped", f"needs {unmet[0]}")
         elif reason is not None:
-            async with turn:
-                worker = free.pop()
-                print(printable(f"{'start':10} {name} ({reason})"), flush=True)
-                running[name] = {"start": time.monotonic(), "cell": 0, "bar": ""}
-                outcome = await _run_step(profile, step, now[name], worker, running[name])
-                del running[name]
-                free.append(worker)
+            print(printable(f"{'start':10} {name} ({reason})"), flush=True)
+            running[name] = {"start": time.monotonic(), "cell": 0, "bar": ""}
+            outcome = await _run_step(profile, step, now[name], worker, running[name])
+            del running[name]
         outcomes[name] = outcome
         head = f"{outcome.status.replace('failed', 'FAILED'):10} {name} {outcome.cost}".rstrip()
         print(printable(": ".join(filter(None, (head, outcome.message)))), flush=True)
+        free.put_nowait(worker)
 
-    last = {name: uptodate.read(profile, name).get("seconds", 0.0) for name in reasons}
-    due = {name: last[name] for name, reason in reasons.items() if reason}
+    due = {n: uptodate.read(profile, n).get("seconds", 0.0) for n, why in reasons.items() if why}
+    linked = lambda a, b: a is b or a.notebook in b.needs or b.notebook in a.needs
+    urgency = lambda step: sum(due.get(s.notebook) or 1 for s in steps if linked(s, step))
+    todo = sorted(steps, key=lambda step: (step.notebook in due, -urgency(step)))
     live = asyncio.create_task(_show(due, outcomes, running, len(workers)))
     try:
         async with asyncio.TaskGroup() as group:
-            for step in sorted(steps, key=lambda step: last[step.notebook], reverse=True):
-                tasks[step.notebook] = group.create_task(run(step))
+            while todo:  # a worker idles where all that is left needs what still runs
+                ready = [step for step in todo if outcomes.keys() >= {*step.needs}]
+                for step in ready[: len(idle)]:
+                    todo.remove(step)
+                    group.create_task(run(step, idle.pop()))
+                idle.append(await free.get())
     finally:
         live.cancel()
     return {step.notebook: outcomes[step.notebook] for step in steps}

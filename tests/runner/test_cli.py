@@ -98,21 +98,21 @@ def snapshot(folder):
 
 
 def test_only_what_changed_and_what_needs_it_runs(smoke, make_plan, out, tmp_path, monkeypatch):
-    fake = tmp_path / "jupyter/kernels/python3"  # a user's own "python3" must not be what runs
-    spec = '{"argv": ["false"], "display_name": "x", "language": "python"}'
-    files.write(fake / "kernel.json", spec)
+    spec = '{"argv": ["false"], "display_name": "x", "language": "python"}'  # a user's own one
+    files.write(tmp_path / "jupyter/kernels/python3/kernel.json", spec)  # must not be what runs
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
     fine = dict.fromkeys("abc", "up to date")
 
     plan = make_plan(AB, AB_STEPS)
     assert why(smoke, plan) == dict.fromkeys("abc", "never ran")
     assert not out.exists()  # --dry-run writes nothing
-    code, lines, _ = smoke(plan)
+    code, lines, _ = smoke(plan, "--jobs", "1")
     assert code == 0, lines
     assert (out / "figures/smoke/p/t2.csv").read_text() == "1"
     report = out / "runs/smoke/report.html"
     assert json.loads(report.read_text()) == dict.fromkeys("abc", "ok")
-    assert [line for line in lines if re.match(r"ok +b \d+\.\d s", line)]
+    ended = [line.split()[1] for line in lines if re.match(r"ok +\w \d+\.\d s", line)]
+    assert ended == ["a", "b", "c"]  # b needs a, and together they are more urgent than c
     executed = nbformat.read(out / "runs/smoke/notebooks/a.ipynb", 4)
     assert "out {of} this" in executed.metadata.papermill.output_path
 
