@@ -70,6 +70,7 @@ class PromptsSettings:
 class ModelsSettings:
     """Settings of section 4.2 (the paper: one draw)."""
 
+    n_test: int = 400  # facts per relation, at most (the paper's number)
     n_examples: int | str = 50  # or "max"
     draws: int = 2  # of examples
     seed: int = 0  # of facts, options and examples
@@ -245,8 +246,7 @@ def with_prompts(facts: Facts) -> Facts:
 
 def used_templates(facts: Facts) -> pd.DataFrame:
     """The templates that section 4.1 uses: up to three per role and relation."""
-    templates = facts.templates
-    return templates[templates["role"].isin(PROMPTED) & (templates["number"] <= TEMPLATES)]
+    return facts.templates.query("role in @PROMPTED and number <= @TEMPLATES")
 
 
 def five_ways(facts: Facts, examples: pd.DataFrame) -> pd.DataFrame:
