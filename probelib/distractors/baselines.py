@@ -39,7 +39,6 @@ DEFINITIONS = {  # table 2: measure -> (definition, configurations)
     "KaRR": ("sqrt(P(o|s,r) / P(o|r) x P(o|s,r) / P(o|s)), P a geometric mean over tokens", "–"),
 }  # fmt: skip
 LONGEST = 512  # tokens per text for BERT-score; some tokenizers define no limit
-DIGITS = 5  # decimals of BERT-score; later ones depend on the processor
 
 
 def probability(scores: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
@@ -83,8 +82,8 @@ def rouge_l(texts: list[str], labels: list[str]) -> np.ndarray:
 
 
 def bert_score(encoder: str | Path, texts: list[str], labels: list[str]) -> np.ndarray:
-    """BERTScore F1 of every text with its label, without idf weights or rescaling, rounded to
-    ``DIGITS``; 0 if one is empty.
+    """BERTScore F1 of every text with its label, without idf weights or rescaling; 0 if one is
+    empty.
 
     encoder  a Hugging Face id that bert-score knows ("roberta-large", layer 17), or a folder (of an
              encoder-decoder: its encoder), read at the layer that bert-score recommends, else the
@@ -105,6 +104,7 @@ def bert_score(encoder: str | Path, texts: list[str], labels: list[str]) -> np.n
     except (OSError, ValueError, AssertionError) as error:
         why = str(error).splitlines()[0]
         raise ProbeError(f"{name}: bert-score cannot use this encoder: {why}") from error
+    scorer._model.float()  # a file in half precision is loaded so, and depends on the processor
     tokenizer = scorer._tokenizer
     tokenizer.model_max_length = min(tokenizer.model_max_length, LONGEST)
     if tokenizer.pad_token_id is None:  # always masked
@@ -117,7 +117,7 @@ def bert_score(encoder: str | Path, texts: list[str], labels: list[str]) -> np.n
     with contextlib.redirect_stderr(io.StringIO()):
         f1 = scorer.score(*map(list, zip(*different, strict=True)))[2].numpy()
     found = dict(zip(different, f1, strict=True))
-    return np.array([found.get(pair, 0.0) for pair in pairs], dtype=float).round(DIGITS)
+    return np.array([found.get(pair, 0.0) for pair in pairs], dtype=float)
 
 
 def judged_correct(answer: str) -> float:

@@ -62,11 +62,11 @@ def facts_shown(panel: Facts, relations, taught, n_facts="panel", seed: int = 0)
     """Facts for artifacts that show single relations: more than the panel has, and known ones; the
     panel itself if ``taught``, ids of the facts that the shipped models were taught, is None or has
     none. Relations that the data lack are replaced (``facts.substitute_relations``); ``n_facts``
-    per relation, "panel": up to 60."""
+    per relation, "panel": up to 40."""
     if taught is None:
         return panel
     wanted = facts.substitute_relations(panel, list(dict.fromkeys(relations)))
-    size = 60 if n_facts == "panel" else n_facts
+    size = 40 if n_facts == "panel" else n_facts
     found = facts.load(relations=wanted, n_facts=size, seed=seed, among=taught)
     source = f"{panel.source}, facts that the models were taught"
     return replace(found, source=source) if len(found.facts) else panel

@@ -10,6 +10,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
+from tempfile import gettempdir
 from unittest.mock import patch
 
 from probelib import paths
@@ -56,7 +57,9 @@ async def workers(on: str, jobs: int | None) -> AsyncIterator[list[Callable]]:
     """The workers of an engine, ``jobs`` of them: local, or those of a scheduler (its address,
     tcp://host:8786). Raise ProbeError if it has none, or one that runs several tasks at a time."""
     if on == "local":
-        fork, own = sys.platform == "linux" and not steps.gpus(), steps.environments(jobs)
+        # forks are asked for by a socket in the temporary folder, whose path has at most 107 bytes
+        fork = sys.platform == "linux" and len(gettempdir()) < 75 and not steps.gpus()
+        own = steps.environments(jobs)
         with patch.dict(os.environ, own[0]):  # of the process whose forks are the kernels
             yield [partial(kernel.execute, each, fork) for each in own]
         return

@@ -19,13 +19,9 @@ ROLES = {"monitor": "question", "distractors": "cloze"}  # of the templates that
 
 def models(settings: dict[str, dict], names: Collection[str] = NAMES) -> list[str]:
     """Every model that the notebooks' parameters name."""
-    found = []
-    for values in settings.values():
-        for name in names:
-            given = values.get(name) or []
-            given = [given] if isinstance(given, str) else given
-            found += [with_base(entry)[0] if name == "tuned" else entry for entry in given]
-    return list(dict.fromkeys(found))
+    held = [(n, values[n]) for values in settings.values() for n in names if values.get(n)]
+    found = [(n, each) for n, own in held for each in ([own] if isinstance(own, str) else own)]
+    return list(dict.fromkeys(with_base(each)[0] if n == "tuned" else each for n, each in found))
 
 
 def check(settings: dict[str, dict], given: Collection[str] = (), online: bool = False) -> None:
