@@ -38,7 +38,8 @@ async def run_steps(
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
     outcomes: dict[str, StepOutcome] = {}
     running: dict[str, dict] = {}  # what ``_show`` shows
-    free, idle = asyncio.Queue(), list(workers)
+    free: asyncio.Queue[Callable] = asyncio.Queue()
+    idle = list(workers)
 
     async def run(step: Step, worker: Callable) -> None:
         name, reason, outcome = step.notebook, reasons[step.notebook], StepOutcome("up to date")
