@@ -6,17 +6,12 @@ see how scoring works). Four verbs:
 ``top_continuations(prompt, labels, n)``  the n most probable labels of a large set
 ``hidden_states(texts)``                  hidden states at the last token
 
-    >>> from probelib import lm
-    >>> model = lm.load("atlas-neox-2.4m")                                        # doctest: +SKIP
-    >>> model.logprobs(["What is the capital of France?"], [[" Paris", " Rome"]])   # doctest: +SKIP
-
 ==============  ====================================================================================
 ``text``        the tokenizer held against its file; chat turns up to the place of the answer
 ``tokens``      text -> ids, with one rule for the boundary between prompt and continuation
 ``plain``       the reference: one sequence per request; what has no tree (T5, BERT, Mamba)
 ``tree``        the fast path: every distinct token of the prefix tree is forwarded once
 ``scoring``     ``logprobs``
---------------  ------------------------------------------------------------------------------------
 ``families``    what differs between model families when a tree is packed into one row
 ``selfcheck``   which path scores a model: does the tree agree with plain sequences?
 ``model``       ``Model`` (what local and served models share) and ``LM`` (a local model)

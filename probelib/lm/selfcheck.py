@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import torch
 
 from probelib import files, paths
 from probelib.errors import ProbeError
 from probelib.lm.internals.cpu import QUERIES, SHARED
 from probelib.lm.internals.forwards import FORWARD, retry_on_oom, text_ids
-from probelib.lm.internals.memory import free_bytes
 from probelib.lm.plain import score_encdec, score_masked, score_plain, score_repeated
 from probelib.lm.tree import score_tree
 from probelib.lm.version import scoring
@@ -170,7 +170,9 @@ def _in_float32(model, path: str, budget: int) -> dict | None:
     half = [tensor for tensor in tensors if tensor.dtype == hf_model.dtype != torch.float32]
     apart = any(tensor.device != hf_model.device for tensor in tensors)  # spread over devices
     needed = 2 * sum(tensor.nbytes for tensor in half)
-    if not half or model.quantize or apart or free_bytes(hf_model.device) < needed:
+    device, free = hf_model.device, psutil.virtual_memory().available
+    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else free
+    if not half or model.quantize or apart or free < needed:
         return None
     saved = [(tensor, tensor.data) for tensor in half]
     try:

@@ -97,7 +97,7 @@ def test_the_tree_may_move_float32_by_what_the_order_of_sums_does(batch, tree, m
 @pytest.mark.parametrize(("family", "dtype", "scale"), settings(CONFIGS, HALVES, (0.1, 0.25)))
 def test_sabotaged_masks_are_caught_without_the_referee(family, dtype, scale, monkeypatch):
     """Where memory does not hold the weights in float32, a quantile of the differences decides."""
-    monkeypatch.setattr(selfcheck, "free_bytes", lambda device: 0)
+    monkeypatch.setattr(selfcheck.psutil, "virtual_memory", lambda: mock.Mock(available=0))
     model = small(family, dtype, scale)
     for wrong in SABOTAGED.values():
         model.path = None

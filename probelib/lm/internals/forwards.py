@@ -1,14 +1,17 @@
 """How a model is run: one thread at a time, in full precision and evaluation mode, with fewer
 tokens per row when memory runs out; and the measurements that tell one model from another."""
 
+import copy
 import hashlib
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 
 from probelib.errors import ProbeError
 
@@ -46,10 +49,12 @@ def exact_layers(model, hf_model) -> list[tuple]:
     (owner, attribute, earlier value).
 
     8 bits: no outlier columns, which are looked for per batch. 4 bits: not the kernel that repacks
-    weights in place at the first forward on CPUs with AVX512-BF16 and computes in bfloat16.
+    weights in place at the first forward on CPUs with AVX512-BF16 and computes in bfloat16; and
+    rows that share a block, which CPUs with AVX512 unpack wrongly (0.50), are unpacked as one row.
     """
     if model.quantize not in ("8bit", "4bit"):
         return []
+    from bitsandbytes.functional import dequantize_4bit
     from bitsandbytes.nn import Linear4bit, Linear8bitLt
 
     kernel, changed = "support_avx512bf16_for_cpu", list[tuple]()
@@ -57,9 +62,15 @@ def exact_layers(model, hf_model) -> list[tuple]:
         if isinstance(module, Linear4bit | Linear8bitLt):
             changed.append((module, kernel, getattr(module, kernel, True)))
             setattr(module, kernel, False)
-        if isinstance(module, Linear8bitLt):
-            changed.append((module.state, "threshold", module.state.threshold))
-            module.state.threshold = 0.0
+        state = getattr(getattr(module, "weight", None), "quant_state", None)
+        if state and module.in_features % state.blocksize and model.device.type == "cpu":
+            one_row = copy.copy(state)
+            one_row.shape = (1, state.shape.numel())
+            weight = dequantize_4bit(module.weight.data, one_row).view(state.shape)
+            if model.folder:
+                module.forward = partial(F.linear, weight=weight, bias=module.bias)
+            elif not weight.equal(dequantize_4bit(module.weight.data, state)):
+                raise ProbeError(f"{model.name}: bitsandbytes unpacks it wrongly; load its folder")
     return changed
 
 

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-import psutil
-
 from probelib.lm.internals.folders import read_header, stored_quantization, weight_files
 from probelib.lm.names import CHECKPOINTS, split_variant
 
@@ -55,15 +53,6 @@ def parameters(name: str) -> float | None:
         return None
     number = float(f"{whole}.{decimals}" if decimals else whole)
     return number * (1e9 if unit == "b" else 1e6) * int(experts or 1)
-
-
-def free_bytes(device) -> float:
-    """Free memory of a device (on a CPU: of the machine)."""
-    if device.type == "cuda":
-        import torch
-
-        return float(torch.cuda.mem_get_info(device)[0])
-    return float(psutil.virtual_memory().available)
 
 
 def measured(device, work: Callable[[], object]) -> dict[str, float]:
