@@ -7,5 +7,4 @@ GOALS = scoring.GOALS | {"harness W1": 20, "harness W2": 3, "beams": 5}
 
 
 def main() -> None:
-    folder, world = lm.load("smollm2-135m").folder, workloads.relations()
-    scoring.measure("real", folder, world, GOALS, share=0.25, rounds=1)
+    scoring.measure("real", lm.load("smollm2-135m").folder, workloads.relations(), 1, GOALS)

@@ -9,7 +9,6 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -36,12 +35,12 @@ log-prob of the text that they wrote with ours of the same tokens.
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        measure("scoring", folder, workloads.save_model(Path(folder)), GOALS)
+        measure("scoring", folder, workloads.save_model(Path(folder)), 4, GOALS)
 
 
-def measure(table, folder, world: list, goals: dict, share: float = 1, rounds: int = 3) -> None:
-    """All workloads on the model of a folder. ``goals``: the wanted ratios; ``share`` of the
-    facts, ``rounds`` of ``compare``."""
+def measure(table: str, folder: str | Path, world: list, subjects: int, goals: dict) -> None:
+    """All workloads on the model of a folder; ``subjects`` per relation of W1; ``goals``: the
+    wanted ratios."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     torch.set_num_threads(1)
     logging.set_verbosity_error()
@@ -51,31 +50,34 @@ def measure(table, folder, world: list, goals: dict, share: float = 1, rounds: i
     theirs = hf.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     if ours.choose_path() != "tree":
         raise ProbeError("the fast path refused its own model")
-    rows, sides = [], partial(compare, rounds=rounds)
-    for work in (many_shot, template_choice, monitor, statements):
-        rows += work(ours, theirs, world, goals, share, sides)
+    rows = many_shot(ours, theirs, world, goals, subjects)
+    for work in (template_choice, monitor, statements):
+        rows += work(ours, theirs, world, goals)
     write_table(table, pd.DataFrame(rows), DIGITS)
     print(DIFFERENCES, flush=True)
 
 
-def many_shot(ours, theirs, world, goals, share: float, compare: Callable) -> list[dict]:
-    """W1: lists of 50 examples, 100 options per subject. Few subjects per relation: the peer takes
-    8 s for each."""
-    n, trial = round(4 * share), workloads.many_shot(world, 1, options=20)
-    name, requests = f"W1 many-shot, 2 x {n} subjects", workloads.many_shot(world, n)
-    wanted = partial(compare, wanted=goals["harness W1"])
-    return _against_harness(name, ours, theirs, requests, trial, wanted)
+def many_shot(ours, theirs, world, goals, subjects: int) -> list[dict]:
+    """W1: lists of 50 examples, 100 options per subject. Few ``subjects`` per relation: the peer
+    takes 8 s for each."""
+    requests, trial = (
+        workloads.many_shot(world, subjects),
+        workloads.many_shot(world, 1, options=20),
+    )
+    return _against_harness(
+        f"W1 many-shot, 2 x {subjects} subjects", ours, theirs, requests, trial, goals["harness W1"]
+    )
 
 
-def template_choice(ours, theirs, world, goals, share: float, compare: Callable) -> list[dict]:
+def template_choice(ours, theirs, world, goals) -> list[dict]:
     """W2: 20 facts under three templates, 60 candidates each."""
-    n, trial = round(4 * share), workloads.templates(world, 1, relations=1)
-    name, requests = f"W2 templates, {5 * n} facts", workloads.templates(world, n)
-    wanted = partial(compare, wanted=goals["harness W2"])
-    return _against_harness(name, ours, theirs, requests, trial, wanted)
+    requests, trial = workloads.templates(world, 4), workloads.templates(world, 1, relations=1)
+    return _against_harness(
+        "W2 templates, 20 facts", ours, theirs, requests, trial, goals["harness W2"]
+    )
 
 
-def _against_harness(name, ours, theirs, requests, trial, compare: Callable) -> list[dict]:
+def _against_harness(name, ours, theirs, requests, trial, wanted) -> list[dict]:
     """lm-evaluation-harness at the batch size that is faster on ``trial``."""
     try:
         harness = {rows: peers.harness(theirs, ours.tokenizer, rows) for rows in (1, 32)}
@@ -93,13 +95,14 @@ def _against_harness(name, ours, theirs, requests, trial, compare: Callable) -> 
             fresh(ours).logprobs(requests.prompts, requests.continuations)["logprob"].to_numpy()
         ),
         lambda: harness[rows](pairs),
+        wanted,
     )
     return [compared]
 
 
-def monitor(ours, theirs, world, goals, share: float, compare: Callable) -> list[dict]:
+def monitor(ours, theirs, world, goals) -> list[dict]:
     """W4: 13 prompts per fact. Generation is compared on 5 facts, teacher-forced batches on 100."""
-    few, many = workloads.framings(world, 1), workloads.framings(world, round(20 * share))
+    few, many = workloads.framings(world, 1), workloads.framings(world, 20)
     tokenizer = ours.tokenizer
     score = lambda requests: (
         fresh(ours).logprobs(requests.prompts, requests.continuations)["logprob"].to_numpy()
@@ -114,7 +117,7 @@ def monitor(ours, theirs, world, goals, share: float, compare: Callable) -> list
         difference=lambda _, outputs: _beam_difference(ours, theirs, few.prompts, outputs),
     )
     batches = compare(
-        f"W4 MONITOR, {len(many.prompts) // 13} facts",
+        "W4 MONITOR, 100 facts",
         "sorted batches of 32",
         len(many.prompts),
         lambda: score(many),
@@ -142,9 +145,9 @@ def _beam_difference(ours, theirs, prompts: list[str], outputs: list) -> float:
     return max(abs(float(tokens.sum()) - beam) for tokens, beam in zip(scores, sums, strict=True))
 
 
-def statements(ours, theirs, world, goals, share: float, compare: Callable) -> list[dict]:
+def statements(ours, theirs, world, goals) -> list[dict]:
     """W3: the last token's state of 400 statements behind an instruction of 70 tokens."""
-    texts = workloads.statements(world, round(400 * share))
+    texts = workloads.statements(world, 400)
     whole = [workloads.INSTRUCTION + text for text in texts]
     return [
         compare(
@@ -153,7 +156,7 @@ def statements(ours, theirs, world, goals, share: float, compare: Callable) -> l
             len(texts),
             lambda: fresh(ours).hidden_states(texts, prefix=workloads.INSTRUCTION)[0],
             lambda run=run: run(theirs, ours.tokenizer, whole),
-            wanted=wanted,
+            wanted,
         )
         for name, run, wanted in (
             ("GraphEval, padded batches of 64", peers.padded_states, goals["judge"]),

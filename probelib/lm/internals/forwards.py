@@ -71,6 +71,9 @@ def exact_layers(model, hf_model) -> list[tuple]:
                 module.forward = partial(F.linear, weight=weight, bias=module.bias)
             elif not weight.equal(dequantize_4bit(module.weight.data, state)):
                 raise ProbeError(f"{model.name}: bitsandbytes unpacks it wrongly; load its folder")
+        if isinstance(module, Linear8bitLt):
+            changed.append((module.state, "threshold", module.state.threshold))
+            module.state.threshold = 0.0
     return changed
 
 
