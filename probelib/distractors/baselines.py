@@ -104,7 +104,7 @@ def bert_score(encoder: str | Path, texts: list[str], labels: list[str]) -> np.n
     except (OSError, ValueError, AssertionError) as error:
         why = str(error).splitlines()[0]
         raise ProbeError(f"{name}: bert-score cannot use this encoder: {why}") from error
-    scorer._model.float()  # a file in half precision is loaded so, and depends on the processor
+    scorer._model.float()  # it has the precision of its file, and half precision is too coarse
     tokenizer = scorer._tokenizer
     tokenizer.model_max_length = min(tokenizer.model_max_length, LONGEST)
     if tokenizer.pad_token_id is None:  # always masked

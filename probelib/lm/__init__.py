@@ -12,6 +12,7 @@ see how scoring works). Four verbs:
 ``plain``       the reference: one sequence per request; what has no tree (T5, BERT, Mamba)
 ``tree``        the fast path: every distinct token of the prefix tree is forwarded once
 ``scoring``     ``logprobs``
+--------------  ------------------------------------------------------------------------------------
 ``families``    what differs between model families when a tree is packed into one row
 ``selfcheck``   which path scores a model: does the tree agree with plain sequences?
 ``model``       ``Model`` (what local and served models share) and ``LM`` (a local model)

@@ -170,8 +170,8 @@ def _in_float32(model, path: str, budget: int) -> dict | None:
     half = [tensor for tensor in tensors if tensor.dtype == hf_model.dtype != torch.float32]
     apart = any(tensor.device != hf_model.device for tensor in tensors)  # spread over devices
     needed = 2 * sum(tensor.nbytes for tensor in half)
-    device, free = hf_model.device, psutil.virtual_memory().available
-    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else free
+    gpu = hf_model.device.type == "cuda"
+    free = torch.cuda.mem_get_info(hf_model.device)[0] if gpu else psutil.virtual_memory().available
     if not half or model.quantize or apart or free < needed:
         return None
     saved = [(tensor, tensor.data) for tensor in half]

@@ -19,9 +19,9 @@ ROLES = {"monitor": "question", "distractors": "cloze"}  # of the templates that
 
 def models(settings: dict[str, dict], names: Collection[str] = NAMES) -> list[str]:
     """Every model that the notebooks' parameters name."""
-    held = [(n, values[n]) for values in settings.values() for n in names if values.get(n)]
-    found = [(n, each) for n, own in held for each in ([own] if isinstance(own, str) else own)]
-    return list(dict.fromkeys(with_base(each)[0] if n == "tuned" else each for n, each in found))
+    listed = lambda given: [given] if isinstance(given, str) else given or []
+    found = [(n, m) for values in settings.values() for n in names for m in listed(values.get(n))]
+    return list(dict.fromkeys(with_base(m)[0] if n == "tuned" else m for n, m in found))
 
 
 def check(settings: dict[str, dict], given: Collection[str] = (), online: bool = False) -> None:

@@ -70,7 +70,7 @@ class PromptsSettings:
 class ModelsSettings:
     """Settings of section 4.2 (the paper: one draw)."""
 
-    n_test: int | None = None  # facts per relation, at most; None: all (400)
+    n_test: int | None = None  # facts per relation, at most (the paper: 400); None: all
     n_examples: int | str = 50  # or "max"
     draws: int = 2  # of examples
     seed: int = 0  # of facts, options and examples

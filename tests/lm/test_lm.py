@@ -271,6 +271,16 @@ def test_quantized_models_are_really_quantized(folder, quantize):
     assert rows["logprob"][2] == pytest.approx(alone, abs=0.02)
 
 
+def test_rows_that_share_a_block_of_packed_weights_are_unpacked_as_they_were_packed():
+    """Rows of 96, blocks of 64: two digits per byte, times the largest number of their block."""
+    layer = lm.load("atlas-neox-0.6m@4bit").hf_model.gpt_neox.layers[0].attention.dense
+    packed, state = layer.weight.data.flatten(), layer.weight.quant_state
+    digits = torch.stack([packed >> 4, packed & 15], 1).flatten().long()
+    by_hand = (state.code[digits].view(-1, 64) * state.absmax[:, None]).view(96, 96)
+    with torch.inference_mode():
+        assert torch.allclose((layer(torch.eye(96)) - layer.bias).T, by_hand, atol=1e-6)
+
+
 def test_what_was_fetched_is_known_by_the_names_of_its_blobs(folder, tmp_path):
     """Hugging Face keeps snapshots of links to files that are named by their contents; these are
     not read."""

@@ -41,16 +41,16 @@ def forwarding(model) -> Iterator[None]:
             yield
         finally:
             for owner, name, value in changed:
-                setattr(owner, name, value)
+                setattr(owner, name, value) if value is not None else delattr(owner, name)
 
 
 def exact_layers(model, hf_model) -> list[tuple]:
-    """Let layers of bitsandbytes compute the same for every batch; return what was changed, as
-    (owner, attribute, earlier value).
+    """Let layers of bitsandbytes compute the same for every batch and on every processor; return
+    what was changed, as (owner, attribute, earlier value; None: it had none of its own).
 
     8 bits: no outlier columns, which are looked for per batch. 4 bits: not the kernel that repacks
     weights in place at the first forward on CPUs with AVX512-BF16 and computes in bfloat16; and
-    rows that share a block, which CPUs with AVX512 unpack wrongly (0.50), are unpacked as one row.
+    rows that share a block, which are unpacked wrongly on CPUs with AVX512 (0.50), become one row.
     """
     if model.quantize not in ("8bit", "4bit"):
         return []
@@ -62,15 +62,13 @@ def exact_layers(model, hf_model) -> list[tuple]:
         if isinstance(module, Linear4bit | Linear8bitLt):
             changed.append((module, kernel, getattr(module, kernel, True)))
             setattr(module, kernel, False)
-        state = getattr(getattr(module, "weight", None), "quant_state", None)
+        state = module.weight.quant_state if isinstance(module, Linear4bit) else None
         if state and module.in_features % state.blocksize and model.device.type == "cpu":
             one_row = copy.copy(state)
             one_row.shape = (1, state.shape.numel())
             weight = dequantize_4bit(module.weight.data, one_row).view(state.shape)
-            if model.folder:
-                module.forward = partial(F.linear, weight=weight, bias=module.bias)
-            elif not weight.equal(dequantize_4bit(module.weight.data, state)):
-                raise ProbeError(f"{model.name}: bitsandbytes unpacks it wrongly; load its folder")
+            changed.append((module, "forward", vars(module).get("forward")))
+            module.forward = partial(F.linear, weight=weight, bias=module.bias)
         if isinstance(module, Linear8bitLt):
             changed.append((module.state, "threshold", module.state.threshold))
             module.state.threshold = 0.0

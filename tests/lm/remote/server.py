@@ -178,10 +178,6 @@ class Cache:
         choice["logprobs"] = {**kept, "tokens": said["tokens"]}
 
 
-def backwards(choices):
-    return [{**choice, "index": i} for i, choice in enumerate(reversed(choices))]
-
-
 BOS = {"asked": lambda ids: [2, *ids]}
 LOST, SHIFTED = {"usage": False}, ("token_logprobs", "top_logprobs")
 UNKNOWN = lambda choice, body: choice["logprobs"].update(
@@ -201,7 +197,7 @@ FAULTS = [
     (hidden_bos(null=False) | LOST, "shifted, or a BOS"),
     (hidden_bos(null=True), "adds, drops or re-tokenizes"),
     ({"asked": lambda ids: [*ids[:-2], 7, ids[-1]]}, "it read .* 7, .* not "),
-    ({"renumber": backwards}, "or mixes"),
+    ({"renumber": lambda all: [c | {"index": i} for i, c in enumerate(all[::-1])]}, "or mixes"),
     ({"renumber": lambda choices: choices[: len(choices) // 2]}, "for 16 prompts"),
     ({"spoil": by_place}, "depend on order"),
     ({"spoil": Cache()}, "caches under a wrong key"),
