@@ -14,7 +14,7 @@ import hashlib
 import io
 import json
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -83,32 +83,33 @@ def score(
     gap         text between prompt and label
     returns     the columns ``SCORES``; ``.attrs``: "cost", summed, and "models" (provenance)
     """
-
-    def compute(part: Part) -> tuple[pd.DataFrame, dict]:
+    options, written = {"end": end} | ({"gap": gap} if gap != " " else {}), {}
+    asked = parts(model, prompts, candidates, folder, "logprobs", options)
+    for part in missing(model, asked):
         by_fact = part.candidates.groupby("fact", sort=False)
         labels = {fact: rows["label"].tolist() for fact, rows in by_fact}
         names = {fact: rows["candidate"].tolist() for fact, rows in by_fact}
-        asked = [[f"{gap}{label}" for label in labels[fact]] for fact in part.prompts["fact"]]
-        found = model.logprobs(part.prompts["text"].tolist(), asked, end=end)
+        texts = [[f"{gap}{label}" for label in labels[fact]] for fact in part.prompts["fact"]]
+        found = model.logprobs(part.prompts["text"].tolist(), texts, end=end)
         rows = _with_prompts(model, part, found)
         picked = list(zip(rows["fact"], rows["candidate"], strict=True))
         rows["label"] = [labels[f][c] for f, c in picked]
         rows["candidate"] = [names[f][c] for f, c in picked]
-        return rows[SCORES], rows.attrs["cost"]
-
-    options = {"end": end} | ({"gap": gap} if gap != " " else {})
-    return collect(model, parts(model, prompts, candidates, folder, "logprobs", options), compute)
+        record = {"cost": rows.attrs["cost"], "model": model.describe()}
+        written[part.path] = write(part, rows[SCORES], record)
+    return read(asked, written, model)
 
 
 def generate(model, prompts: pd.DataFrame, folder: str | Path, **options) -> pd.DataFrame:
     """Generated text for every prompt: ``model``, ``relation``, ``fact``, ``prompt``, ``rank``,
     ``text``, ``n_tokens``, ``logprob``; ``options`` as in ``lm.decode.generation.generate``."""
-
-    def compute(part: Part) -> tuple[pd.DataFrame, dict]:
+    asked, written = parts(model, prompts, None, folder, "generate", options), {}
+    for part in missing(model, asked):
         rows = _with_prompts(model, part, model.generate(part.prompts["text"].tolist(), **options))
-        return rows[[*REQUESTED, "rank", "text", "n_tokens", "logprob"]], rows.attrs["cost"]
-
-    return collect(model, parts(model, prompts, None, folder, "generate", options), compute)
+        record = {"cost": rows.attrs["cost"], "model": model.describe()}
+        kept = rows[[*REQUESTED, "rank", "text", "n_tokens", "logprob"]]
+        written[part.path] = write(part, kept, record)
+    return read(asked, written, model)
 
 
 def search(model, prompts: pd.DataFrame, spaces: dict, folder, end: bool = True, method="beam"):
@@ -121,7 +122,14 @@ def search(model, prompts: pd.DataFrame, spaces: dict, folder, end: bool = True,
     """
     from probelib.lm.decode.labels import Labels
 
-    def compute(part: Part) -> tuple[pd.DataFrame, dict]:
+    digests = {
+        name: files.sha256(json.dumps(spaces[name]).encode()) for name in prompts["space"].unique()
+    }
+    searched = list(zip(prompts["space"].map(digests), prompts["wanted"], strict=True))
+    prompts = prompts.assign(searched=pd.Series(searched, prompts.index, dtype=object))
+    asked = parts(model, prompts, None, folder, "search", {"end": end, "method": method})
+    written = {}
+    for part in missing(model, asked):
         found, order = [], {prompt: i for i, prompt in enumerate(part.prompts["prompt"])}
         for (space, wanted), rows in part.prompts.groupby(["space", "wanted"], sort=False):
             if (key := (digests[space], end)) not in model.tries:
@@ -135,15 +143,10 @@ def search(model, prompts: pd.DataFrame, spaces: dict, folder, end: bool = True,
         frame = pd.concat(found).sort_values(
             "prompt", key=lambda p: p.map(order), kind="stable", ignore_index=True
         )
-        return frame[FOUND], sum_costs(hits.attrs["cost"] for hits in found)
-
-    digests = {
-        name: files.sha256(json.dumps(spaces[name]).encode()) for name in prompts["space"].unique()
-    }
-    searched = list(zip(prompts["space"].map(digests), prompts["wanted"], strict=True))
-    prompts = prompts.assign(searched=pd.Series(searched, prompts.index, dtype=object))
-    options = {"end": end, "method": method}
-    return collect(model, parts(model, prompts, None, folder, "search", options), compute)
+        cost = sum_costs(hits.attrs["cost"] for hits in found)
+        record = {"cost": cost, "model": model.describe()}
+        written[part.path] = write(part, frame[FOUND], record)
+    return read(asked, written, model)
 
 
 def _with_prompts(model, part: Part, rows: pd.DataFrame) -> pd.DataFrame:
@@ -186,28 +189,21 @@ def record_models() -> list[dict]:
     return _models[0]
 
 
-def collect(
-    model, parts: list[Part], compute: Callable[[Part], tuple[pd.DataFrame, dict]]
-) -> pd.DataFrame:
-    """Compute the missing parts, then ``read`` all; ``compute`` returns a part's rows and cost."""
-    missing = [part for part in parts if not part.finished()]
-    before, written = model.identity() if missing else None, {}
-    n_prompts = sum(len(part.prompts) for part in missing)
-    with tqdm(total=n_prompts, desc=model.name, unit="prompt", disable=len(missing) < 2) as bar:
-        for part in missing:
-            frame, cost = compute(part)
-            written[part.path] = write(part, frame, {"cost": cost, "model": model.describe()})
+def missing(model, parts: list[Part]) -> Iterator[Part]:
+    """The parts to compute and ``write``, under a bar. After the last one: ProbeError, and none of
+    them is kept, if the model was changed meanwhile."""
+    left = [part for part in parts if not part.finished()]
+    before, total = model.identity() if left else None, sum(len(part.prompts) for part in left)
+    with tqdm(total=total, desc=model.name, unit="prompt", disable=len(left) < 2) as bar:
+        for part in left:
+            yield part
             bar.update(len(part.prompts))
-    if missing and model.identity() != before:
-        for part in missing:
+    if left and model.identity() != before:
+        for part in left:
             part.path.with_suffix(".json").unlink(missing_ok=True)
         raise ProbeError(
             f"{model.name} was changed while it was scored; the scores are not kept. Score it again"
         )
-    frame = read(parts, written)
-    for record in frame.attrs["models"] if hasattr(model, "confirm") else []:
-        model.confirm(record)
-    return frame
 
 
 def write(part: Part, frame: pd.DataFrame, record: dict) -> tuple[bytes, dict]:
@@ -225,9 +221,10 @@ def write(part: Part, frame: pd.DataFrame, record: dict) -> tuple[bytes, dict]:
     return content, sealed
 
 
-def read(parts: Iterable[Part], written: dict[Path, tuple[bytes, dict]] | None = None):
+def read(parts: Iterable[Part], written: dict[Path, tuple[bytes, dict]] | None = None, model=None):
     """The rows of finished parts, in their order; ``written``: path -> what ``write`` returned, for
-    parts that were computed just now. Raise ProbeError if a part is missing."""
+    parts that were computed just now. Raise ProbeError if a part is missing, or if the loaded
+    ``model`` computes other numbers (``LM.confirm``)."""
     parts, written = list(parts), written or {}
     if missing := [p.relation for p in parts if p.path not in written and not p.finished()]:
         raise ProbeError(
@@ -246,7 +243,9 @@ def read(parts: Iterable[Part], written: dict[Path, tuple[bytes, dict]] | None =
     models = {json.dumps(record["model"]): record["model"] for record in records}
     frame.attrs["models"] = list(models.values())
     for used in _models:
-        used.extend(model for model in frame.attrs["models"] if model not in used)
+        used.extend(each for each in frame.attrs["models"] if each not in used)
+    for record in frame.attrs["models"] if hasattr(model, "confirm") else []:
+        model.confirm(record)
     return frame
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from probelib.errors import ProbeError, unknown
 from probelib.lm import text
-from probelib.lm.internals.folders import base_of, check_complete, model_folder
-from probelib.lm.internals.memory import EMBEDDINGS
+from probelib.lm.internals.folders import EMBEDDINGS, base_of, check_complete, model_folder
 from probelib.lm.internals.weights import QUANTIZE, packed_as, quantization_of
 from probelib.lm.model import DTYPES, LM, Model
 from probelib.lm.names import SERVERS, claim, split_variant
@@ -106,13 +105,15 @@ class InMemory(LM):
         """Everything that changes a number, as it is now: the weights may have been trained."""
         import torch
 
+        from probelib.lm.internals.forwards import weight_sums
+
         sha = hashlib.sha256()  # sums of weights would miss two rows that change places
         for name, tensor in self._given.state_dict().items():
             sha.update(name.encode())
             sha.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
         found = {
             "files": sha.hexdigest()[:16],
-            "settings": self._weights(),  # also the configuration
+            "settings": weight_sums(self.hf_model),  # also the configuration
             "reads": text.digest(self.tokenizer),
             "probe": self.probe,
             "quantize": self.quantize,
@@ -127,6 +128,12 @@ class InMemory(LM):
         return {"model": self.name} | found
 
     _identity = identity
+
+    @property
+    def probe(self) -> list[float]:  # type: ignore[override]
+        from probelib.lm.internals.forwards import probe
+
+        return probe(self)
 
     def _load(self):
         return copy.copy(self._given)  # all modules are shared, its ``generation_config`` is not

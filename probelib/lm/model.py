@@ -10,8 +10,13 @@ from typing import Any
 
 from probelib.errors import ProbeError
 from probelib.lm import text
-from probelib.lm.internals.folders import commit_of, digest_files, file_states
-from probelib.lm.internals.memory import EMBEDDINGS, count_parameters
+from probelib.lm.internals.folders import (
+    EMBEDDINGS,
+    commit_of,
+    count_parameters,
+    digest_files,
+    file_states,
+)
 from probelib.lm.internals.weights import load_weights, prepare
 from probelib.lm.names import format_of
 from probelib.lm.tokens import Tokens
@@ -79,6 +84,12 @@ class Model:
         has_one = getattr(self.tokenizer, "chat_template", None)
         return text.user_turn(self.tokens, prompt)[0] if has_one else prompt
 
+    def needs_generator(self, purpose: str) -> None:
+        """Raise ProbeError for a masked language model: it has no left-to-right probability."""
+        if self.masked:
+            what = f"{self.name} is a masked language model: it has no left-to-right probabilities"
+            raise ProbeError(f"{what}, which {purpose} needs. Use another model here")
+
     @cached_property
     def tokens(self) -> Tokens:
         """The tokenizer with the kit's rules; see ``tokens.Tokens``."""
@@ -111,6 +122,7 @@ class LM(Model):
     chooses the ``path`` that scores it (of ``selfcheck.PATHS``; ``why`` it is not the tree)."""
 
     path: str | None = None
+    probe: list[float]  # ``internals.forwards.probe`` when the weights were loaded; in memory: now
     why = ""
     tokenizer_source = ""  # what gives the tokenizer's ids: "its class", "tokenizer.json", ...
 
@@ -121,7 +133,7 @@ class LM(Model):
         self.tries: dict = {}
         self._folders = [each for each in (folder, adapter) if each]
         self._states = file_states(self._folders)  # before anything is read
-        self._digest = cache(partial(digest_files, self._folders))
+        self._digest = cache(partial(digest_files, self._states))
 
     def choose_path(self) -> str:
         """Return the path that scores the model; it is checked at first use."""
@@ -134,9 +146,12 @@ class LM(Model):
     def identity(self) -> dict:
         """Everything that changes a number, without loading the weights. Raise ProbeError if files,
         the tokenizer or loaded weights were changed since."""
+        from probelib.lm.internals.forwards import weight_sums
+
         reads, loaded = map(vars(self).get, ("_reads", "_loaded"))
-        other = loaded and loaded[0] != self._weights()
-        if other or (reads and reads != text.digest(self.tokenizer)):
+        if (loaded and loaded != weight_sums(self.hf_model)) or (
+            reads and reads != text.digest(self.tokenizer)
+        ):
             what = f"{self.name}: its tokenizer or model.hf_model was changed after loading"
             raise ProbeError(f"{what}; use lm.load(hf_model, tokenizer, name=...)")
         return self._identity()
@@ -153,18 +168,6 @@ class LM(Model):
             "dtype": self.dtype,
             "device": self.device.type,
         }
-
-    def _weights(self) -> str:
-        from probelib.lm.internals.forwards import weight_sums
-
-        return weight_sums(self.hf_model)
-
-    @property
-    def probe(self) -> list[float]:
-        """``internals.forwards.probe`` when the weights were loaded; in memory: now."""
-        from probelib.lm.internals.forwards import probe
-
-        return self._loaded[1] if "_loaded" in vars(self) else probe(self)
 
     def confirm(self, record: dict) -> None:
         """Raise ProbeError if the loaded weights compute other numbers than at ``describe()``."""
@@ -298,12 +301,13 @@ class LM(Model):
     @cached_property
     def hf_model(self):
         """The transformers model in evaluation mode."""
+        from probelib.lm.internals.forwards import probe, weight_sums
+
         vars(self)["hf_model"] = hf_model = self._load()  # the checks ask for it
         try:
             prepare(self, hf_model)
             if self.folder:  # without one it may be trained on
-                probed = self.probe
-                self._loaded = self._weights(), probed
+                self.probe, self._loaded = probe(self), weight_sums(hf_model)
                 self._identity()  # files that were changed meanwhile are an error
         except Exception:
             del vars(self)["hf_model"]

@@ -179,13 +179,6 @@ def score_masked(model, contexts: list[list[int]], branches: Branches, rows: int
     return logprobs, argmax, cost
 
 
-def needs_generator(model, purpose: str) -> None:
-    """Raise ProbeError for a masked language model: it has no left-to-right probability."""
-    if model.masked:
-        what = f"{model.name} is a masked language model: it has no left-to-right probabilities"
-        raise ProbeError(f"{what}, which {purpose} needs. Use another model here")
-
-
 def gather_branches(logits: torch.Tensor, branches: Sequence[tuple[Ints, Ints]]) -> list[tuple]:
     """Log-probs [L] and arg-max ids [L] of every branch; token -1 gets NaN.
 

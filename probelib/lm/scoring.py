@@ -12,7 +12,7 @@ import pandas as pd
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.families import Branches
 from probelib.lm.internals.forwards import retry_on_oom
-from probelib.lm.plain import NOTE, needs_generator
+from probelib.lm.plain import NOTE
 from probelib.lm.selfcheck import paths_of, score_by
 from probelib.lm.tokens import check_length
 from probelib.lm.tree import Tree
@@ -61,7 +61,7 @@ def logprobs(
     if path not in allowed:
         raise ProbeError(f"path is {path!r}; allowed for {model.name}: {', '.join(allowed)}")
     if end:
-        needs_generator(model, "the probability of an end of text")
+        model.needs_generator("the probability of an end of text")
     contexts, branches, rows = _requests(model, prompts, continuations, end)
     path = model.choose_path() if path == "auto" else path
     scores, argmax, cost = score_ids(model, contexts, branches, path)

@@ -17,8 +17,8 @@ import torch
 
 from probelib import files, paths
 from probelib.errors import ProbeError
-from probelib.lm.internals.cpu import QUERIES, SHARED
-from probelib.lm.internals.forwards import FORWARD, retry_on_oom, text_ids
+from probelib.lm.families import QUERIES, SHARED
+from probelib.lm.internals.forwards import FORWARD, retry_on_oom, text_ids, weight_sums
 from probelib.lm.plain import score_encdec, score_masked, score_plain, score_repeated
 from probelib.lm.tree import score_tree
 from probelib.lm.version import scoring
@@ -61,11 +61,11 @@ def _note(model) -> Path | None:
     this processor; None: the check is made each time (GPUs, half precision, weights in memory)."""
     hf_model, loaded = model.hf_model, vars(model).get("_loaded")
     exact = hf_model.dtype == torch.float32 and hf_model.device.type == "cpu" and not model.quantize
-    if not exact or model.masked or not loaded or loaded[0] != model._weights():
+    if not exact or model.masked or not loaded or loaded != weight_sums(hf_model):
         return None
     names = "_attn_implementation", "_experts_implementation"
     about = [getattr(hf_model.config, name, None) for name in names]
-    about += [loaded, model.budget, torch.backends.cpu.get_cpu_capability(), scoring()]
+    about += [loaded, model.probe, model.budget, torch.backends.cpu.get_cpu_capability(), scoring()]
     return paths.CHECKS / files.sha256(repr(about).encode())[:16]
 
 
@@ -77,11 +77,11 @@ def paths_of(model) -> tuple[str, ...]:
 
 def score_by(model, path: str, contexts, branches, budget: int) -> tuple[list, list, dict]:
     """``tree.score_tree`` by a path, for every kind of local model."""
+    if path == "tree":
+        return score_tree(model.hf_model, contexts, branches, budget)
     rows = 1 if path == "alone" else model.rows(16, budget)
     if model.masked:
         return score_masked(model, contexts, branches, rows)
-    if path == "tree":
-        return score_tree(model.hf_model, contexts, branches, budget)
     score = score_repeated if path == "repeated" else score_plain
     score = score_encdec if model.encoder_decoder else score
     return score(model.hf_model, contexts, branches, rows)

@@ -14,7 +14,7 @@ A token attends to its ancestors only; its position is its depth. So it attends 
 at the same positions, as in its own sequence: the scores are exact.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain
 
@@ -81,12 +81,18 @@ class Tree:
     def __len__(self) -> int:
         return len(self.token)
 
+    def cost(self, budget: int) -> dict[str, int]:
+        """What ``forward_tree`` forwards in rows of ``budget`` tokens."""
+        size = len(self)
+        return {"forwarded_tokens": size, "forwards": -(-size // budget), "tree_nodes": size}
+
     def by_branch(self, values: np.ndarray) -> list[np.ndarray]:
         """[tokens of all branches] -> the part of each branch, as a view."""
         stops = zip([0, *self._stops], self._stops, strict=False)
         return [values[start:stop] for start, stop in stops]
 
 
+@torch.inference_mode()
 def score_tree(hf_model, contexts: list[list[int]], branches: Branches, budget: int) -> Scores:
     """Log-probability (nats) of every token of every branch after its context, and the arg-max at
     its position.
@@ -103,30 +109,26 @@ def score_tree(hf_model, contexts: list[list[int]], branches: Branches, budget: 
     requests, request = np.unique(tree.predicting * width + tokens + 1, return_inverse=True)
     node, token = requests // width, requests % width - 1
     picked = []
-
-    def read(logits: torch.Tensor, nodes: np.ndarray) -> None:
+    for logits, nodes in forward_tree(hf_model, tree, np.unique(node), budget):
         low, high = np.searchsorted(node, [nodes[0], nodes[-1] + 1])
         row = np.searchsorted(nodes, node[low:high])
         picked.append((row, gather_logprobs(logits, row, token[low:high])))
-
-    cost = forward_tree(hf_model, tree, np.unique(node), budget, read)
     arrays = [(row, *to_numpy_checked(*results)) for row, results in picked]
     logprob = np.concatenate([scores for _, scores, _ in arrays])[request]
     argmax = np.concatenate([best[row] for row, _, best in arrays])[request]
-    return tree.by_branch(logprob), tree.by_branch(argmax), cost
+    return tree.by_branch(logprob), tree.by_branch(argmax), tree.cost(budget)
 
 
 def forward_tree(
-    hf_model, tree: Tree, requested: np.ndarray, budget: int, read, layer=None, cache=None
-) -> dict:
-    """Forward every node once, in rows of ``budget`` tokens. Node q attends to node p if p <= q <
-    end[p]; between two rows the cache keeps only the ancestors of the next node.
+    hf_model, tree: Tree, requested: np.ndarray, budget: int, layer=None, cache=None
+) -> Iterator[tuple[torch.Tensor, np.ndarray]]:
+    """Forward every node once, in rows of ``budget`` tokens, in ``torch.inference_mode``. Node q
+    attends to node p if p <= q < end[p]; between two rows the cache keeps only the ancestors of the
+    next node. Yield the outputs at the requested nodes of each row, and these nodes.
 
     requested  the nodes whose outputs are read, sorted
-    read       called with the outputs at the requested nodes of a row, and these nodes
     layer      None: outputs are logits; a number: hidden states of that layer
     cache      keys and values before the tree (a soft prompt); None: none
-    returns    ``forwarded_tokens``, ``forwards``, ``tree_nodes``
     """
     from transformers import DynamicCache
 
@@ -135,29 +137,27 @@ def forward_tree(
     virtual, size = cache.get_seq_length(), len(tree)
     soft, on_device = np.arange(virtual), partial(to_device, device=hf_model.device)
     ancestors = np.empty(0, dtype=np.int64)  # nodes in the cache
-    with torch.inference_mode():
-        for start in range(0, size, budget):
-            row = np.arange(start, min(start + budget, size))
-            keys = np.concatenate([ancestors, row])
-            # a soft prompt comes first and never ends
-            places = on_device(np.pad(keys, (virtual, 0), constant_values=-1))
-            ends = on_device(np.pad(tree.end[keys], (virtual, 0), constant_values=row[-1] + 1))
-            query = places[len(places) - len(row) :, None]
-            visible = (places <= query) & (query < ends)  # [row, virtual + keys]
-            wanted = requested[slice(*np.searchsorted(requested, [start, start + len(row)]))]
-            depth = np.concatenate([soft, virtual + tree.depth[keys]])
-            keep: Ints = wanted - start if len(wanted) else [0]
-            outputs = forward_packed(hf_model, cache, tree.token[row], depth, visible, keep, layer)
-            if len(wanted):
-                read(outputs, wanted)
-            kept = tree.end[keys] > start + len(row)  # ancestors of the next node
-            ancestors = keys[kept]
-            index = on_device(np.concatenate([soft, virtual + np.flatnonzero(kept)]))
-            for held in cache.layers:
-                index = index.to(held.keys.device)  # a model may be spread over several GPUs
-                held.keys = held.keys.index_select(-2, index)
-                held.values = held.values.index_select(-2, index)
-    return {"forwarded_tokens": size, "forwards": -(-size // budget), "tree_nodes": size}
+    for start in range(0, size, budget):
+        row = np.arange(start, min(start + budget, size))
+        keys = np.concatenate([ancestors, row])
+        # a soft prompt comes first and never ends
+        places = on_device(np.pad(keys, (virtual, 0), constant_values=-1))
+        ends = on_device(np.pad(tree.end[keys], (virtual, 0), constant_values=row[-1] + 1))
+        query = places[len(places) - len(row) :, None]
+        visible = (places <= query) & (query < ends)  # [row, virtual + keys]
+        wanted = requested[slice(*np.searchsorted(requested, [start, start + len(row)]))]
+        depth = np.concatenate([soft, virtual + tree.depth[keys]])
+        keep: Ints = wanted - start if len(wanted) else [0]
+        outputs = forward_packed(hf_model, cache, tree.token[row], depth, visible, keep, layer)
+        if len(wanted):
+            yield outputs, wanted
+        kept = tree.end[keys] > start + len(row)  # ancestors of the next node
+        ancestors = keys[kept]
+        index = on_device(np.concatenate([soft, virtual + np.flatnonzero(kept)]))
+        for held in cache.layers:
+            index = index.to(held.keys.device)  # a model may be spread over several GPUs
+            held.keys = held.keys.index_select(-2, index)
+            held.values = held.values.index_select(-2, index)
 
 
 def gather_logprobs(logits: torch.Tensor, rows: Ints, tokens: Ints) -> tuple[torch.Tensor, ...]:

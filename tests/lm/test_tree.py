@@ -83,11 +83,11 @@ def test_plain_equals_one_naked_forward():
 def test_attention_in_parts_changes_nothing(family, monkeypatch):
     """Rows of 300 tokens, most of which do not see each other, behind a prefix of 40 that all
     see."""
-    from probelib.lm.internals import cpu
+    from probelib.lm import families
 
     model, rng = tiny.build(tiny.DECODERS[family]()), np.random.default_rng(0)
     draw = lambda n: [int(t) for t in rng.integers(3, tiny.V, n)]
-    prefix, looked, flash = draw(40), [], cpu.flash
+    prefix, looked, flash = draw(40), [], families.flash
     contexts = [prefix + draw(4) for _ in range(80)]
     branches = [(i, tuple(draw(7))) for i in range(80)]
 
@@ -95,15 +95,15 @@ def test_attention_in_parts_changes_nothing(family, monkeypatch):
         looked.append((query.shape[2], key.shape[2]))
         return flash(query, key, *rest, **kwargs)
 
-    monkeypatch.setattr(cpu, "flash", watched)
+    monkeypatch.setattr(families, "flash", watched)
     inside, _, _ = score_tree(model, contexts, branches, 300)
     assert bool(looked) != (family in OWN_ATTENTION.split())
     assert model.config._attn_implementation != "parts"
     # of the whole row: the prefix, and what all of a row hang on
-    ahead = [keys for queries, keys in looked if queries != cpu.QUERIES]
+    ahead = [keys for queries, keys in looked if queries != families.QUERIES]
     assert all(40 <= keys < 52 for keys in ahead) and bool(ahead) == bool(looked)
-    assert all(keys < 2 * cpu.QUERIES for _, keys in looked)
-    monkeypatch.setattr(cpu, "flash", None)
+    assert all(keys < 2 * families.QUERIES for _, keys in looked)
+    monkeypatch.setattr(families, "flash", None)
     whole, _, _ = score_tree(model, contexts, branches, 300)
     assert largest_difference(inside, whole) <= TOLERANCE / 2
     assert largest_difference(inside, score_plain(model, contexts, branches)[0]) <= TOLERANCE

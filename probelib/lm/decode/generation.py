@@ -10,7 +10,7 @@ import torch
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.decode.shared_cache import run_searches
 from probelib.lm.internals.forwards import retry_on_oom
-from probelib.lm.plain import needs_generator, pad_right
+from probelib.lm.plain import pad_right
 from probelib.lm.tokens import check_length
 
 COLUMNS = ["prompt", "rank", "text", "n_tokens", "logprob", "finished"]
@@ -32,7 +32,7 @@ def generate(
     ``.attrs["cost"]`` counts forwarded tokens (off the tree every one, times beams) and seconds.
     """
     prompts = texts_of("prompts", [prompts] if isinstance(prompts, str) else prompts)
-    needs_generator(model, "generating text")
+    model.needs_generator("generating text")
     if min(max_new_tokens, returned) < 1 or returned > beams:
         given = f"max_new_tokens={max_new_tokens}, beams={beams}, returned={returned}"
         raise ProbeError(f"{given}: each must be 1 or more, and returned at most beams")

@@ -22,7 +22,6 @@ import pandas as pd
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.decode.shared_cache import run_searches
 from probelib.lm.internals.forwards import retry_on_oom
-from probelib.lm.plain import needs_generator
 from probelib.lm.scoring import tree_tokens
 from probelib.lm.tokens import check_length
 
@@ -123,7 +122,7 @@ def top_continuations(model, prompt, labels, n: int, end=True, method="best_firs
         raise ProbeError(f"method is {method!r}; allowed: best_first, beam")
     if n < 1:
         raise ProbeError(f"n={n}: it must be 1 or more")
-    needs_generator(model, "a search for labels")
+    model.needs_generator("a search for labels")
     started = time.perf_counter()
     prompts = texts_of("prompts", [prompt] if isinstance(prompt, str) else prompt)
     labels = labels if isinstance(labels, Labels) else Labels(model, labels, end)

@@ -2,9 +2,11 @@
 
 import hashlib
 import json
+import math
 import os
 import shutil
 import tempfile
+from collections.abc import Iterable
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
@@ -18,6 +20,8 @@ from probelib.lm.text import DATA, first_line
 FILES = (".json", ".safetensors", ".model", ".spm", ".codes", ".txt", ".jinja")
 MANIFESTS = paths.PACKAGE / "organisms" / "manifests"
 TOKENIZER_FILES = DATA["tokenizer_files"]
+EMBEDDINGS = ("embed", "wte", "wpe", "shared.weight", "lm_head")  # parts of tensors' names
+BUFFERS = (".attn.bias", ".attention.bias", ".masked_bias", ".inv_freq")  # ends; older files'
 
 
 def model_folder(name: str) -> Path:
@@ -168,25 +172,21 @@ def download(name: str, revision: str | None, inside: str = "") -> Path:
         ) from error
 
 
-def _model_files(folders: list[Path]) -> list[Path]:
-    """The regular files of a model that change a number, also those of named chat templates."""
+def file_states(folders: list[Path]) -> dict[Path, tuple]:
+    """The regular files of a model that change a number, also those of named chat templates, with
+    size and time: equal until one is written."""
     places = [each for one in folders for each in (one, one / "additional_chat_templates")]
     found = [path for place in places if place.is_dir() for path in sorted(place.iterdir())]
-    return [path for path in found if path.suffix in FILES and path.is_file()]
+    states = {path: path.stat() for path in found if path.suffix in FILES and path.is_file()}
+    return {path: (at.st_size, at.st_mtime_ns, at.st_ino) for path, at in states.items()}
 
 
-def file_states(folders: list[Path]) -> list[tuple]:
-    """Name, size and time of the files of a model: equal until one is written."""
-    states = [(path, path.stat()) for path in _model_files(folders)]
-    return [(str(path), state.st_size, state.st_mtime_ns, state.st_ino) for path, state in states]
-
-
-def digest_files(folders: list[Path]) -> str:
+def digest_files(listed: Iterable[Path]) -> str:
     """16 hex digits of the files; those in Hugging Face's cache are named by their contents."""
     sha = hashlib.sha256()
-    for path in _model_files(folders):
+    for path in listed:
         sha.update(os.fsencode(path.name))
-        if commit_of(folders[0]) and path.resolve().parent.name == "blobs":
+        if commit_of(path.parent) and path.resolve().parent.name == "blobs":
             sha.update(path.resolve().name.encode())
             continue
         with open(path, "rb") as file:
@@ -265,3 +265,21 @@ def read_header(path: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
     except (SafetensorError, OSError, ValueError) as error:
         what = f"{path} is damaged or incomplete ({path.stat().st_size} bytes): {error}"
         raise ProbeError(f"{what}. Download it again (`git lfs pull` for a pointer)") from error
+
+
+def count_parameters(folder: Path, without: tuple[str, ...] = ()) -> int:
+    """Parameters in the weights of a folder, omitting tensors whose names contain one of
+    ``without``; of packed weights those that its config describes, without the head."""
+    if stored_quantization(folder):
+        import torch
+        from transformers import AutoConfig, AutoModel
+
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        with torch.device("meta"):
+            named = AutoModel.from_config(config, trust_remote_code=False).named_parameters()
+        sizes = {name: p.numel() for name, p in named}
+    else:
+        tensors = [tensor for path in weight_files(folder) for tensor in read_header(path).items()]
+        sizes = {name: math.prod(shape) for name, (kind, shape) in tensors if kind != "BOOL"}
+    left_out = lambda name: name.endswith(BUFFERS) or any(word in name for word in without)
+    return sum(size for name, size in sizes.items() if not left_out(name))

@@ -14,7 +14,6 @@ import torch
 
 from probelib.errors import ProbeError
 from probelib.lm.internals.forwards import FORWARD, retry_on_oom
-from probelib.lm.plain import needs_generator
 from probelib.lm.tokens import check_length
 
 BATCH = 25  # steps that are forwarded together
@@ -32,7 +31,7 @@ def integrated_gradients(model, prompt: str, steps: int = 200) -> pd.DataFrame:
     Mixtures of experts never satisfy completeness: their routing is discontinuous. For an
     encoder-decoder the target is its answer's first token, attributed to its encoder's tokens.
     """
-    needs_generator(model, "a next-token probability")
+    model.needs_generator("a next-token probability")
     from captum.attr import IntegratedGradients
 
     ids = model.tokens.prompts([prompt])[0]

@@ -7,31 +7,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from probelib.lm.internals.folders import read_header, stored_quantization, weight_files
+from probelib.lm.internals.folders import count_parameters, stored_quantization, weight_files
 from probelib.lm.names import CHECKPOINTS, split_variant
 
 NO_MEMORY = "allocate memory|bad_alloc|could not create a primitive"  # errors of torch, C++, oneDNN
-EMBEDDINGS = ("embed", "wte", "wpe", "shared.weight", "lm_head")  # parts of tensors' names
-BUFFERS = (".attn.bias", ".attention.bias", ".masked_bias", ".inv_freq")  # ends; older files'
 SIZE = r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)(b|m)(\d*)(?![a-z0-9])"  # in a name
-
-
-def count_parameters(folder: Path, without: tuple[str, ...] = ()) -> int:
-    """Parameters in the weights of a folder, omitting tensors whose names contain one of
-    ``without``; of packed weights those that its config describes, without the head."""
-    if stored_quantization(folder):
-        import torch
-        from transformers import AutoConfig, AutoModel
-
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-        with torch.device("meta"):
-            named = AutoModel.from_config(config, trust_remote_code=False).named_parameters()
-        sizes = {name: p.numel() for name, p in named}
-    else:
-        tensors = [tensor for path in weight_files(folder) for tensor in read_header(path).items()]
-        sizes = {name: math.prod(shape) for name, (kind, shape) in tensors if kind != "BOOL"}
-    left_out = lambda name: name.endswith(BUFFERS) or any(word in name for word in without)
-    return sum(size for name, size in sizes.items() if not left_out(name))
 
 
 def parameters(name: str) -> float | None:

@@ -6,7 +6,7 @@ import torch
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.families import layer_states, state_name
 from probelib.lm.internals.forwards import retry_on_oom
-from probelib.lm.plain import needs_generator, pad_right
+from probelib.lm.plain import pad_right
 from probelib.lm.tokens import check_length
 from probelib.lm.tree import Tree, forward_tree
 
@@ -21,7 +21,7 @@ def hidden_states(model, texts: list[str], prefix="", layer=-1, soft_prompt=None
 
     An encoder-decoder returns its encoder's states. Soft prompts need a model on the tree.
     """
-    needs_generator(model, "a state after the last token")
+    model.needs_generator("a state after the last token")
     tree = not model.encoder_decoder and model.choose_path() == "tree"
     if soft_prompt is not None and not tree:
         raise ProbeError(f"{model.name} is not scored on the tree, and so takes no soft prompt")
@@ -54,9 +54,9 @@ def _tree_states(hf_model, sequences: list, layer: int, soft_prompt, budget: int
     if soft_prompt is not None:  # its keys and values [1, heads, virtual, width] come first
         embedded = soft_prompt.to(hf_model.device, hf_model.dtype)[None]
         hf_model.base_model(inputs_embeds=embedded, use_cache=True, **{state_name(hf_model): cache})
-    read = lambda hidden, _: states.append(hidden.float().cpu().numpy())
-    cost = forward_tree(hf_model, tree, ends, budget, read, layer, cache)
-    return np.concatenate(states)[state], cost
+    for hidden, _ in forward_tree(hf_model, tree, ends, budget, layer, cache):
+        states.append(hidden.float().cpu().numpy())
+    return np.concatenate(states)[state], tree.cost(budget)
 
 
 @torch.inference_mode()

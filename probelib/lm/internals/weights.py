@@ -5,8 +5,7 @@ import warnings
 from pathlib import Path
 
 from probelib.errors import ProbeError
-from probelib.lm.internals.folders import stored_quantization
-from probelib.lm.internals.memory import BUFFERS, EMBEDDINGS
+from probelib.lm.internals.folders import BUFFERS, EMBEDDINGS, stored_quantization
 from probelib.lm.text import DATA, first_line
 
 # llm_int8_threshold 0: no outlier columns per batch, so that scores do not depend on the batch
