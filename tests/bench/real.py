@@ -7,4 +7,5 @@ GOALS = scoring.GOALS | {"harness W1": 20, "harness W2": 3, "beams": 5}
 
 
 def main() -> None:
-    scoring.measure("real", lm.load("smollm2-135m").folder, workloads.relations(), 1, GOALS)
+    folder, size = lm.load("smollm2-135m").folder, scoring.Size(1, 1, 1)
+    scoring.measure("real", folder, workloads.relations(), size, GOALS)

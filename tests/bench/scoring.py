@@ -9,6 +9,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -33,14 +34,22 @@ log-prob of the text that they wrote with ours of the same tokens.
 """
 
 
+@dataclass(frozen=True)
+class Size:
+    """How much is asked: ``subjects`` of W1, ``relations`` of W2 to W4, and how often."""
+
+    subjects: int
+    relations: int
+    rounds: int
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        measure("scoring", folder, workloads.save_model(Path(folder)), 4, GOALS)
+        measure("scoring", folder, workloads.save_model(Path(folder)), Size(4, 2, 3), GOALS)
 
 
-def measure(table: str, folder: str | Path, world: list, subjects: int, goals: dict) -> None:
-    """All workloads on the model of a folder; ``subjects`` per relation of W1; ``goals``: the
-    wanted ratios."""
+def measure(table: str, folder: str | Path, world: list, size: Size, goals: dict) -> None:
+    """All workloads on the model of a folder; ``goals``: the wanted ratios."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     torch.set_num_threads(1)
     logging.set_verbosity_error()
@@ -50,79 +59,75 @@ def measure(table: str, folder: str | Path, world: list, subjects: int, goals: d
     theirs = hf.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     if ours.choose_path() != "tree":
         raise ProbeError("the fast path refused its own model")
-    rows = many_shot(ours, theirs, world, goals, subjects)
-    for work in (template_choice, monitor, statements):
-        rows += work(ours, theirs, world, goals)
+    rows = []
+    for work in (many_shot, template_choice, monitor, statements):
+        rows += work(ours, theirs, world, goals, size)
     write_table(table, pd.DataFrame(rows), DIGITS)
     print(DIFFERENCES, flush=True)
 
 
-def many_shot(ours, theirs, world, goals, subjects: int) -> list[dict]:
-    """W1: lists of 50 examples, 100 options per subject. Few ``subjects`` per relation: the peer
-    takes 8 s for each."""
-    requests, trial = (
-        workloads.many_shot(world, subjects),
-        workloads.many_shot(world, 1, options=20),
-    )
-    return _against_harness(
-        f"W1 many-shot, 2 x {subjects} subjects", ours, theirs, requests, trial, goals["harness W1"]
-    )
+def many_shot(ours, theirs, world, goals, size: Size) -> list[dict]:
+    """W1: a list of 50 examples, 100 options per subject."""
+    requests = workloads.many_shot(world, size.subjects, relations=1)
+    wanted = goals["harness W1"]
+    return _against_harness("W1 many-shot", ours, theirs, requests, 1, wanted, size.rounds)
 
 
-def template_choice(ours, theirs, world, goals) -> list[dict]:
-    """W2: 20 facts under three templates, 60 candidates each."""
-    requests, trial = workloads.templates(world, 4), workloads.templates(world, 1, relations=1)
-    return _against_harness(
-        "W2 templates, 20 facts", ours, theirs, requests, trial, goals["harness W2"]
-    )
+def template_choice(ours, theirs, world, goals, size: Size) -> list[dict]:
+    """W2: four facts of a relation under three templates, 60 candidates each."""
+    requests = workloads.templates(world, 4, size.relations)
+    wanted = goals["harness W2"]
+    return _against_harness("W2 templates", ours, theirs, requests, 32, wanted, size.rounds)
 
 
-def _against_harness(name, ours, theirs, requests, trial, wanted) -> list[dict]:
-    """lm-evaluation-harness at the batch size that is faster on ``trial``."""
+def _against_harness(name, ours, theirs, requests, batch: int, wanted, rounds: int) -> list[dict]:
+    """lm-evaluation-harness at the batch size, 1 or 32, that was the faster one."""
+    pairs = requests.pairs()
     try:
-        harness = {rows: peers.harness(theirs, ours.tokenizer, rows) for rows in (1, 32)}
+        harness = peers.harness(theirs, ours.tokenizer, batch)
     except ProbeError as error:
         print(f"({name}: {error}; left out)", flush=True)
         return []
-    seconds = {rows: timed(lambda run=run: run(trial.pairs())).cpu for rows, run in harness.items()}
-    rows = min(seconds, key=seconds.get)
-    pairs = requests.pairs()
     compared = compare(
         name,
-        f"lm-eval, batch {rows}",
+        f"lm-eval, batch {batch}",
         len(pairs),
         lambda: (
             fresh(ours).logprobs(requests.prompts, requests.continuations)["logprob"].to_numpy()
         ),
-        lambda: harness[rows](pairs),
+        lambda: harness(pairs),
         wanted,
+        rounds,
     )
     return [compared]
 
 
-def monitor(ours, theirs, world, goals) -> list[dict]:
-    """W4: 13 prompts per fact. Generation is compared on 5 facts, teacher-forced batches on 100."""
-    few, many = workloads.framings(world, 1), workloads.framings(world, 20)
+def monitor(ours, theirs, world, goals, size: Size) -> list[dict]:
+    """W4: 13 prompts per fact. Generation is compared on a fact of each relation, teacher-forced
+    batches on 20."""
+    few, many = (workloads.framings(world, facts, size.relations) for facts in (1, 20))
     tokenizer = ours.tokenizer
     score = lambda requests: (
         fresh(ours).logprobs(requests.prompts, requests.continuations)["logprob"].to_numpy()
     )
     beams = compare(
-        "W4 MONITOR, 5 facts",
+        "W4 MONITOR",
         "five beams, one prompt at a time",
         len(few.prompts),
         lambda: score(few),
         lambda: peers.beams_one_by_one(theirs, tokenizer, few.prompts),
         wanted=goals["beams"],
+        rounds=size.rounds,
         difference=lambda _, outputs: _beam_difference(ours, theirs, few.prompts, outputs),
     )
     batches = compare(
-        "W4 MONITOR, 100 facts",
+        "W4 MONITOR",
         "sorted batches of 32",
         len(many.prompts),
         lambda: score(many),
         lambda: peers.sorted_batches(theirs, tokenizer, many.pairs()),
         wanted=goals["batches"],
+        rounds=size.rounds,
     )
     return [beams, batches]
 
@@ -145,9 +150,10 @@ def _beam_difference(ours, theirs, prompts: list[str], outputs: list) -> float:
     return max(abs(float(tokens.sum()) - beam) for tokens, beam in zip(scores, sums, strict=True))
 
 
-def statements(ours, theirs, world, goals) -> list[dict]:
-    """W3: the last token's state of 400 statements behind an instruction of 70 tokens."""
-    texts = workloads.statements(world, 400)
+def statements(ours, theirs, world, goals, size: Size) -> list[dict]:
+    """W3: the last token's state of statements (80 for each relation) behind an instruction of 70
+    tokens."""
+    texts = workloads.statements(world, 80 * size.relations)
     whole = [workloads.INSTRUCTION + text for text in texts]
     return [
         compare(
@@ -157,6 +163,7 @@ def statements(ours, theirs, world, goals) -> list[dict]:
             lambda: fresh(ours).hidden_states(texts, prefix=workloads.INSTRUCTION)[0],
             lambda run=run: run(theirs, ours.tokenizer, whole),
             wanted,
+            size.rounds,
         )
         for name, run, wanted in (
             ("GraphEval, padded batches of 64", peers.padded_states, goals["judge"]),
@@ -185,7 +192,7 @@ def largest(left: np.ndarray, right: np.ndarray) -> float:
 
 
 def compare(
-    workload, peer, requests, ours, theirs, wanted, rounds=3, difference=largest, by="cpu"
+    workload, peer, requests, ours, theirs, wanted, rounds, difference=largest, by="cpu"
 ) -> dict:
     """A row: ours, theirs, ours, theirs, ..., ours; each of theirs is divided by the mean of its
     two neighbours.
@@ -205,13 +212,14 @@ def compare(
     counted, beside = ratios[by], ratios["wall" if by == "cpu" else "cpu"]
     ratio = median(counted)
     gap = difference(own[-1].result, other[-1].result)
+    between = f" ({min(counted):.3g} to {max(counted):.3g})" if rounds > 1 else ""
     row = {
         "workload": workload,
         "against": peer,
         "requests": requests,
         "ours s": median(getattr(t, by) for t in own),
         "theirs s": median(getattr(t, by) for t in other),
-        "ratio (range)": f"**{ratio:.3g}** ({min(counted):.3g} to {max(counted):.3g})",
+        "ratio (range)": f"**{ratio:.3g}**{between}",
         "by the clock" if by == "cpu" else "by CPU time": f"{median(beside):.3g} x",
         "wanted": "" if wanted is None else f"{wanted}: {'met' if ratio >= wanted else 'MISSED'}",
         "difference": "" if np.isnan(gap) else f"`{gap:.1e}`",
