@@ -27,7 +27,8 @@ _version = cache(lambda name, state: version(name).split("+")[0])
 
 
 def _versions() -> dict[str, str]:
-    return {name: _version(name, Path(find_spec(name).origin).stat()[:7]) for name in LIBRARIES}
+    origin = {name: Path(getattr(find_spec(name), "origin", "")) for name in LIBRARIES}
+    return {name: _version(name, file.stat()[:7]) for name, file in origin.items()}
 
 
 # as they are when this process imports the core: later changes on the disk are not what runs

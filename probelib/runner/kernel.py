@@ -41,10 +41,9 @@ class OwnKernelManager(AsyncKernelManager):
     by ``ipykernel_launcher``, which drops the working directory from PYTHONPATH: it may be this
     checkout. Quiet: else each kernel warns that its sockets here are not encrypted."""
 
-    environment, fork, state = {}, False, {}  # of ``execute``, see there
-    kernel_spec = KernelSpec(
-        argv=make_ipkernel_cmd("ipykernel", extra_arguments=["--IPKernelApp.log_level=CRITICAL"])
-    )
+    environment, fork, state = dict[str, str](), False, dict[str, Any]()  # see ``execute``
+    argv = make_ipkernel_cmd("ipykernel", extra_arguments=["--IPKernelApp.log_level=CRITICAL"])
+    kernel_spec = KernelSpec(argv=argv)
 
     def __init__(self, **options: Any):
         super().__init__(**options)
@@ -52,18 +51,19 @@ class OwnKernelManager(AsyncKernelManager):
 
 
 class _Starter(LocalProvisioner):
-    async def launch_kernel(self, cmd: list[str], **how: Any) -> dict:
-        how["env"] |= self.parent.environment
-        if not self.parent.fork:
+    async def launch_kernel(self, cmd: list[str], **how: Any) -> Any:
+        manager: Any = self.parent
+        how["env"] |= manager.environment
+        if not manager.fork:
             await super().launch_kernel(cmd, **how, stdout=DEVNULL, stderr=DEVNULL)
         else:
             multiprocessing.resource_tracker.ensure_running()  # it unblocks the signal
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # Ctrl-C is for the runner
             multiprocessing.set_forkserver_preload(LIBRARIES)
-            self.process = _Fork(target=_live, args=(cmd, how["env"], os.getcwd()))
-            self.process.start()
-            self.pid = self.pgid = self.process.pid
-        self.parent.state["pid"] = self.pid
+            fork: Any = _Fork(target=_live, args=(cmd, how["env"], os.getcwd()))
+            fork.start()
+            self.process, self.pid, self.pgid = fork, fork.pid, fork.pid
+        manager.state["pid"] = self.pid
         return self.connection_info
 
 
@@ -71,7 +71,7 @@ class _Fork(ForkServerProcess):
     """A fork with the names of a ``subprocess.Popen``."""
 
     stdin = stdout = stderr = None
-    poll, wait = ForkServerProcess.exitcode.fget, ForkServerProcess.join
+    poll, wait = (lambda self: self.exitcode), ForkServerProcess.join
     send_signal = lambda self, number: None  # asked for when its group is gone
 
 
@@ -80,8 +80,8 @@ def _live(command: list[str], environment: dict, cwd: str) -> None:
     os.setsid()
     for stream in (1, 2):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
-    runner = multiprocessing.parent_process()
-    end = lambda: runner.join() or os.killpg(0, signal.SIGKILL)  # all of it, with the runner
+    runner: Any = multiprocessing.parent_process()
+    end = lambda: os.killpg(runner.join() or 0, signal.SIGKILL)  # all of it, with the runner
     threading.Thread(target=end, daemon=True).start()
     os.environ.update(environment)
     os.chdir(cwd)

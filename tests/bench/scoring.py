@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -60,46 +61,34 @@ def measure(table: str, folder: str | Path, world: list, size: Size, goals: dict
     if ours.choose_path() != "tree":
         raise ProbeError("the fast path refused its own model")
     rows = []
-    for work in (many_shot, template_choice, monitor, statements):
+    for work in (multiple_choice, monitor, statements):
         rows += work(ours, theirs, world, goals, size)
     write_table(table, pd.DataFrame(rows), DIGITS)
     print(DIFFERENCES, flush=True)
 
 
-def many_shot(ours, theirs, world, goals, size: Size) -> list[dict]:
-    """W1: a list of 50 examples, 100 options per subject."""
-    requests = workloads.many_shot(world, size.subjects, relations=1)
-    wanted = goals["harness W1"]
-    return _against_harness("W1 many-shot", ours, theirs, requests, 1, wanted, size.rounds)
+def multiple_choice(ours, theirs, world, goals, size: Size) -> list[dict]:
+    """W1: a list of 50 examples, 100 options per subject; W2: four facts of a relation under three
+    templates, 60 candidates each. lm-evaluation-harness at the faster batch size, 1 or 32."""
+    many = workloads.many_shot(world, size.subjects, relations=1)
+    short, rows = workloads.templates(world, 4, size.relations), []
+    for name, asked, batch in (("W1 many-shot", many, 1), ("W2 templates", short, 32)):
+        try:
+            harness = peers.harness(theirs, ours.tokenizer, batch)
+        except ProbeError as error:
+            print(f"({name}: {error}; left out)", flush=True)
+            continue
+        pairs = asked.pairs()
+        run = partial(score, ours, asked), partial(harness, pairs)
+        wanted = goals[f"harness {name[:2]}"]
+        peer = f"lm-eval, batch {batch}"
+        rows.append(compare(name, peer, len(pairs), *run, wanted, size.rounds))
+    return rows
 
 
-def template_choice(ours, theirs, world, goals, size: Size) -> list[dict]:
-    """W2: four facts of a relation under three templates, 60 candidates each."""
-    requests = workloads.templates(world, 4, size.relations)
-    wanted = goals["harness W2"]
-    return _against_harness("W2 templates", ours, theirs, requests, 32, wanted, size.rounds)
-
-
-def _against_harness(name, ours, theirs, requests, batch: int, wanted, rounds: int) -> list[dict]:
-    """lm-evaluation-harness at the batch size, 1 or 32, that was the faster one."""
-    pairs = requests.pairs()
-    try:
-        harness = peers.harness(theirs, ours.tokenizer, batch)
-    except ProbeError as error:
-        print(f"({name}: {error}; left out)", flush=True)
-        return []
-    compared = compare(
-        name,
-        f"lm-eval, batch {batch}",
-        len(pairs),
-        lambda: (
-            fresh(ours).logprobs(requests.prompts, requests.continuations)["logprob"].to_numpy()
-        ),
-        lambda: harness(pairs),
-        wanted,
-        rounds,
-    )
-    return [compared]
+def score(model, asked: workloads.Requests) -> np.ndarray:
+    """Log-probs [pairs]; no text has been tokenized before."""
+    return fresh(model).logprobs(asked.prompts, asked.continuations)["logprob"].to_numpy()
 
 
 def monitor(ours, theirs, world, goals, size: Size) -> list[dict]:
@@ -107,14 +96,11 @@ def monitor(ours, theirs, world, goals, size: Size) -> list[dict]:
     batches on 20."""
     few, many = (workloads.framings(world, facts, size.relations) for facts in (1, 20))
     tokenizer = ours.tokenizer
-    score = lambda requests: (
-        fresh(ours).logprobs(requests.prompts, requests.continuations)["logprob"].to_numpy()
-    )
     beams = compare(
         "W4 MONITOR",
         "five beams, one prompt at a time",
         len(few.prompts),
-        lambda: score(few),
+        lambda: score(ours, few),
         lambda: peers.beams_one_by_one(theirs, tokenizer, few.prompts),
         wanted=goals["beams"],
         rounds=size.rounds,
@@ -124,7 +110,7 @@ def monitor(ours, theirs, world, goals, size: Size) -> list[dict]:
         "W4 MONITOR",
         "sorted batches of 32",
         len(many.prompts),
-        lambda: score(many),
+        lambda: score(ours, many),
         lambda: peers.sorted_batches(theirs, tokenizer, many.pairs()),
         wanted=goals["batches"],
         rounds=size.rounds,
