@@ -85,7 +85,7 @@ def score(
     """
     options, written = {"end": end} | ({"gap": gap} if gap != " " else {}), {}
     asked = parts(model, prompts, candidates, folder, "logprobs", options)
-    for part in missing(model, asked):
+    for part in unfinished(model, asked):
         by_fact = part.candidates.groupby("fact", sort=False)
         labels = {fact: rows["label"].tolist() for fact, rows in by_fact}
         names = {fact: rows["candidate"].tolist() for fact, rows in by_fact}
@@ -104,7 +104,7 @@ def generate(model, prompts: pd.DataFrame, folder: str | Path, **options) -> pd.
     """Generated text for every prompt: ``model``, ``relation``, ``fact``, ``prompt``, ``rank``,
     ``text``, ``n_tokens``, ``logprob``; ``options`` as in ``lm.decode.generation.generate``."""
     asked, written = parts(model, prompts, None, folder, "generate", options), {}
-    for part in missing(model, asked):
+    for part in unfinished(model, asked):
         rows = _with_prompts(model, part, model.generate(part.prompts["text"].tolist(), **options))
         record = {"cost": rows.attrs["cost"], "model": model.describe()}
         kept = rows[[*REQUESTED, "rank", "text", "n_tokens", "logprob"]]
@@ -129,7 +129,7 @@ def search(model, prompts: pd.DataFrame, spaces: dict, folder, end: bool = True,
     prompts = prompts.assign(searched=pd.Series(searched, prompts.index, dtype=object))
     asked = parts(model, prompts, None, folder, "search", {"end": end, "method": method})
     written = {}
-    for part in missing(model, asked):
+    for part in unfinished(model, asked):
         found, order = [], {prompt: i for i, prompt in enumerate(part.prompts["prompt"])}
         for (space, wanted), rows in part.prompts.groupby(["space", "wanted"], sort=False):
             if (key := (digests[space], end)) not in model.tries:
@@ -189,7 +189,7 @@ def record_models() -> list[dict]:
     return _models[0]
 
 
-def missing(model, parts: list[Part]) -> Iterator[Part]:
+def unfinished(model, parts: list[Part]) -> Iterator[Part]:
     """The parts to compute and ``write``, under a bar. After the last one: ProbeError, and none of
     them is kept, if the model was changed meanwhile."""
     left = [part for part in parts if not part.finished()]

@@ -149,9 +149,8 @@ class LM(Model):
         from probelib.lm.internals.forwards import weight_sums
 
         reads, loaded = map(vars(self).get, ("_reads", "_loaded"))
-        if (loaded and loaded != weight_sums(self.hf_model)) or (
-            reads and reads != text.digest(self.tokenizer)
-        ):
+        other = loaded and loaded != weight_sums(self.hf_model)
+        if other or (reads and reads != text.digest(self.tokenizer)):
             what = f"{self.name}: its tokenizer or model.hf_model was changed after loading"
             raise ProbeError(f"{what}; use lm.load(hf_model, tokenizer, name=...)")
         return self._identity()
