@@ -190,8 +190,8 @@ def record_models() -> list[dict]:
 
 
 def unfinished(model, parts: list[Part]) -> Iterator[Part]:
-    """The parts to compute and ``write``, under a bar. After the last one: ProbeError, and none of
-    them is kept, if the model was changed meanwhile."""
+    """The parts to compute and ``write``, under a bar; take all. After the last one: ProbeError,
+    and none of them is kept, if the model was changed meanwhile."""
     left = [part for part in parts if not part.finished()]
     before, total = model.identity() if left else None, sum(len(part.prompts) for part in left)
     with tqdm(total=total, desc=model.name, unit="prompt", disable=len(left) < 2) as bar:

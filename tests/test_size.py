@@ -27,7 +27,7 @@ ROOMS = {
     "runner": 1225,
     "zplke": 1329,
 }
-TESTS, BENCH = 12904, 1412
+TESTS, BENCH = 12904, 1410
 SENTENCES, ARGUMENTS, WIDE = 0, 7, 0
 PAPERS = ("monitor", "zplke", "distractors", "grapheval", "beyond")
 

@@ -38,11 +38,11 @@ class NotYet(ProbeError):
 
 
 def say_what_is_missing(shell, kind, error, trace, tb_offset=None) -> None:
-    """IPython's hook for a cell that needs an empty exercise, or a name that such a cell would have
-    made: one line in place of the traceback."""
+    """IPython's hook: one line for a cell that needs an empty exercise, or what such a cell makes."""
+    frames = traceback.extract_tb(trace)[1:]
     if kind is NotImplementedError:
-        print(f"✗ Not yet: {traceback.extract_tb(trace)[-1].name} {EMPTY}.")
-    elif trace and trace.tb_next and not trace.tb_next.tb_next:  # in the cell itself
+        print(f"✗ Not yet: {frames[-1].name} {EMPTY}.")
+    elif frames and all(frame.name.startswith("<") for frame in frames):  # in the cell itself
         print(f"✗ Not yet: {error}; an exercise above is still empty, or a cell was not run.")
     else:
         shell.showtraceback((kind, error, trace), tb_offset=tb_offset)

@@ -122,7 +122,7 @@ class LM(Model):
     chooses the ``path`` that scores it (of ``selfcheck.PATHS``; ``why`` it is not the tree)."""
 
     path: str | None = None
-    probe: list[float]  # ``internals.forwards.probe`` when the weights were loaded; in memory: now
+    probe: list[float]  # ``internals.forwards.probe``, set when the weights are loaded
     why = ""
     tokenizer_source = ""  # what gives the tokenizer's ids: "its class", "tokenizer.json", ...
 

@@ -122,9 +122,9 @@ def score_tree(hf_model, contexts: list[list[int]], branches: Branches, budget: 
 def forward_tree(
     hf_model, tree: Tree, requested: np.ndarray, budget: int, layer=None, cache=None
 ) -> Iterator[tuple[torch.Tensor, np.ndarray]]:
-    """Forward every node once, in rows of ``budget`` tokens, in ``torch.inference_mode``. Node q
-    attends to node p if p <= q < end[p]; between two rows the cache keeps only the ancestors of the
-    next node. Yield the outputs at the requested nodes of each row, and these nodes.
+    """Forward every node once, in rows of ``budget`` tokens; the caller is in inference mode. Node
+    q attends to node p if p <= q < end[p]; between two rows the cache keeps only the ancestors of
+    the next node. Yield the outputs at the requested nodes of each row, and these nodes.
 
     requested  the nodes whose outputs are read, sorted
     layer      None: outputs are logits; a number: hidden states of that layer

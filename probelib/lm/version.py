@@ -27,8 +27,8 @@ _version = cache(lambda name, state: version(name).split("+")[0])
 
 
 def _versions() -> dict[str, str]:
-    origin = {name: Path(getattr(find_spec(name), "origin", "")) for name in LIBRARIES}
-    return {name: _version(name, file.stat()[:7]) for name, file in origin.items()}
+    origins = {name: vars(find_spec(name))["origin"] for name in LIBRARIES}
+    return {name: _version(name, Path(file).stat()[:7]) for name, file in origins.items()}
 
 
 # as they are when this process imports the core: later changes on the disk are not what runs

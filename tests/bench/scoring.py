@@ -37,7 +37,7 @@ log-prob of the text that they wrote with ours of the same tokens.
 
 @dataclass(frozen=True)
 class Size:
-    """How much is asked: ``subjects`` of W1, ``relations`` of W2 to W4, and how often."""
+    """How much is asked: ``subjects`` of W1, ``relations`` of W2 and W4, and how often."""
 
     subjects: int
     relations: int
@@ -69,7 +69,7 @@ def measure(table: str, folder: str | Path, world: list, size: Size, goals: dict
 
 def multiple_choice(ours, theirs, world, goals, size: Size) -> list[dict]:
     """W1: a list of 50 examples, 100 options per subject; W2: four facts of a relation under three
-    templates, 60 candidates each. lm-evaluation-harness at the faster batch size, 1 or 32."""
+    templates, 60 candidates each. The batch size, 1 or 32, was the harness's faster one before."""
     many = workloads.many_shot(world, size.subjects, relations=1)
     short, rows = workloads.templates(world, 4, size.relations), []
     for name, asked, batch in (("W1 many-shot", many, 1), ("W2 templates", short, 32)):
@@ -137,8 +137,7 @@ def _beam_difference(ours, theirs, prompts: list[str], outputs: list) -> float:
 
 
 def statements(ours, theirs, world, goals, size: Size) -> list[dict]:
-    """W3: the last token's state of statements (80 for each relation) behind an instruction of 70
-    tokens."""
+    """W3: the last token's state of 80 or 160 statements behind an instruction of 70 tokens."""
     texts = workloads.statements(world, 80 * size.relations)
     whole = [workloads.INSTRUCTION + text for text in texts]
     return [

@@ -167,8 +167,7 @@ def many_shot(
 def templates(
     world: list[Relation], facts: int, relations: int = 5, count: int = 3, candidates: int = 60
 ) -> Requests:
-    """``facts`` of each of five relations under three templates; the candidates are the relation's
-    60 objects."""
+    """``facts`` of each relation under three templates; the candidates are 60 of its objects."""
     rng, prompts, continuations = np.random.default_rng(2), [], []
     for relation in world[:relations]:
         objects = [f" {o}" for o in rng.choice(relation.objects, candidates, replace=False)]

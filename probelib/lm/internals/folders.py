@@ -1,4 +1,4 @@
-"""Where the files of a model are (a GGUF file becomes a folder), and whether they are whole."""
+"""Where a model's files are (a GGUF file becomes a folder), whether they are whole, their size."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Optional reading: how many parameters a model has, and how much memory work takes."""
+"""Optional reading: the size that a model's name tells, and how much memory work takes."""
 
 import math
 import re
