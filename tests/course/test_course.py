@@ -76,7 +76,7 @@ def test_a_solved_lab_runs(lab, tmp_path):
         assert len(alt) > 60 and f'alt="{html.escape(alt)}"' in figure.data["text/html"]
 
 
-@quick("lab2_prompts")
+@quick("lab3_many_shot")
 def test_run_all_goes_past_exercises_that_nobody_has_solved(lab, tmp_path):
     """An untouched student's copy: a cell that needs an empty exercise says so in one line."""
     done = execute(lab, build.copy_of(lab.path, "student", LABS), tmp_path)
