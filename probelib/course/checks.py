@@ -38,7 +38,7 @@ class NotYet(ProbeError):
 
 
 def say_what_is_missing(shell, kind, error, trace, tb_offset=None) -> None:
-    """IPython's hook: one line for a cell that needs an empty exercise or what it makes."""
+    """IPython's hook: one line for a cell that needs an empty exercise or its result."""
     frames = traceback.extract_tb(trace)[1:]
     if kind is NotImplementedError:
         print(f"✗ Not yet: {frames[-1].name} {EMPTY}.")
