@@ -19,7 +19,7 @@ ROOMS = {
     "facts": 1999,
     "grapheval": 1592,
     "integrations": 191,
-    "lm": 3826,
+    "lm": 3820,
     "monitor": 1400,
     "organisms": 1391,
     "published": 47,

@@ -10,13 +10,7 @@ from typing import Any
 
 from probelib.errors import ProbeError
 from probelib.lm import text
-from probelib.lm.internals.folders import (
-    EMBEDDINGS,
-    commit_of,
-    count_parameters,
-    digest_files,
-    file_states,
-)
+from probelib.lm.internals import folders
 from probelib.lm.internals.weights import load_weights, prepare
 from probelib.lm.names import format_of
 from probelib.lm.tokens import Tokens
@@ -132,8 +126,8 @@ class LM(Model):
         self._device, self._dtype = where
         self.tries: dict = {}
         self._folders = [each for each in (folder, adapter) if each]
-        self._states = file_states(self._folders)  # before anything is read
-        self._digest = cache(partial(digest_files, self._states))
+        self._states = folders.file_states(self._folders)  # before anything is read
+        self._digest = cache(partial(folders.digest_files, self._states))
 
     def choose_path(self) -> str:
         """Return the path that scores the model; it is checked at first use."""
@@ -156,13 +150,13 @@ class LM(Model):
         return self._identity()
 
     def _identity(self) -> dict:
-        if file_states(self._folders) != self._states:
+        if folders.file_states(self._folders) != self._states:
             what = f"{self.name}: files in {self.folder} were changed since it was loaded"
             raise ProbeError(f"{what}. Load it again, or score a copy")
         return ({"adapter": str(self.adapter)} if self.adapter else {}) | {
             "model": self.name,
             "files": self._digest(),
-            "revision": commit_of(self.folder),
+            "revision": folders.commit_of(self.folder),
             "quantize": self.quantize,
             "dtype": self.dtype,
             "device": self.device.type,
@@ -295,7 +289,7 @@ class LM(Model):
     @cached_property
     def n_parameters(self) -> int:
         """Parameters without the embeddings (of a quantized model: before packing)."""
-        return count_parameters(self.folder, without=EMBEDDINGS)
+        return folders.count_parameters(self.folder, without=folders.EMBEDDINGS)
 
     @cached_property
     def hf_model(self):
