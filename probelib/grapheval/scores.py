@@ -144,7 +144,7 @@ def instructions(models: dict) -> pd.DataFrame:
         row["before every text"] = model.tokens.bos_rule
         ids = model.tokens.prompts([text.replace("{statement}", "")])[0]
         row["tokens of the instruction"] = len(ids)
-        row["format"] = model.format or ("bare" if text == INSTRUCTION else "chat")
+        row["format"] = model.tokens.format or ("bare" if text == INSTRUCTION else "chat")
         rows.append(row)
     return pd.DataFrame(rows)
 

@@ -73,7 +73,7 @@ class Model:
 
     def chat(self, prompt: str) -> str:
         """A prompt in the model's format; without one, as a user turn if there is a template."""
-        if self.format:
+        if self.tokens.format:
             return self.tokens.read(prompt)
         has_one = getattr(self.tokenizer, "chat_template", None)
         return text.user_turn(self.tokens, prompt)[0] if has_one else prompt
@@ -87,12 +87,9 @@ class Model:
     @cached_property
     def tokens(self) -> Tokens:
         """The tokenizer with the kit's rules; see ``tokens.Tokens``."""
-        return Tokens(self.tokenizer, self.encoder_decoder, self.vocabulary_size, self.format)
-
-    @property
-    def format(self) -> str:
-        """How every prompt is put: "cue", "shots", "chat", or "" (as it is)."""
-        return format_of(self.name)
+        return Tokens(
+            self.tokenizer, self.encoder_decoder, self.vocabulary_size, format_of(self.name)
+        )
 
     @property
     def eos(self) -> int | None:

@@ -37,17 +37,13 @@ class Tokens:
             self.start = [i for i in full[:first] if i is not None]
             self.finish = full[first + len(letter) :]
         self.check("a", self.start)
+        self.bos_rule = " ".join(tokenizer.convert_ids_to_tokens(self.start)) or "none"
         self._known: dict[str, tuple[int, ...]] = {}  # text -> ids without special tokens
         self.continued: dict[str, tuple[int, ...]] = {}  # continuation -> its ids
         self._turn = cache(lambda prompt: user_turn(self, prompt)[0])
         self.format, self._letter = format, ""
         self._format = PATTERNS.get(format, "{}").split("{}")
         self._blank = user_turn(self, "a")[1] if format == "chat" else ""
-
-    @property
-    def bos_rule(self) -> str:
-        """The special tokens that the tokenizer puts before every prompt, or "none"."""
-        return " ".join(self.tokenizer.convert_ids_to_tokens(self.start)) or "none"
 
     @cached_property
     def control(self) -> re.Pattern:
@@ -106,7 +102,7 @@ class Tokens:
 
     def continuations(self, texts: list[str]) -> list[tuple[int, ...]]:
         """Ids of each continuation; the texts are tokenized together."""
-        self._tokenize(form for text in texts for form in self._forms(self.said(text)))
+        self._ids(form for text in texts for form in self._forms(self.said(text)))
         return [self.continuation(text) for text in texts]
 
     def _forms(self, text: str) -> list[str]:
@@ -118,26 +114,24 @@ class Tokens:
         without its leading blank, or as it is tokenized after a bracket."""
         text = self.said(text)
         if text not in self.continued:
-            ids = [self._ids(form) for form in self._forms(text)]
+            ids = self._ids(self._forms(text))
             if not text.strip() or not any(ids):
                 raise ProbeError(f"the continuation {text!r} is empty or has no token")
+            bracket, start = self._ids(["(", "a"])
             # lazy: rarely needed
-            after = (self._ids(f"({text}")[len(self._ids("(")) :] for _ in range(1))
-            start, self._letter = self._ids("a"), self._letter or self.decode(self._ids("a"))
+            after = (self._ids([f"({text}"])[0][len(bracket) :] for _ in range(1))
+            self._letter = self._letter or self.decode(start)
             whole = self._letter + text
             exact = (i for i in chain(ids, after) if i and self.decode(start + i) == whole)
             self.continued[text] = ids[0] if self.encoder_decoder else next(exact, ids[0])
         return self.continued[text]
 
-    def _tokenize(self, texts: Iterable[str]) -> None:
-        """Cache the ids of texts in one tokenizer call: eight times as fast as one by one."""
-        new = [text for text in dict.fromkeys(texts) if text not in self._known]
-        if new:
+    def _ids(self, texts: Iterable[str]) -> list[tuple[int, ...]]:
+        """Ids of texts; the new ones in one tokenizer call: eight times as fast as one by one."""
+        texts = list(texts)
+        if new := [text for text in dict.fromkeys(texts) if text not in self._known]:
             self._known.update(zip(new, map(tuple, self.encode(new, control=False)), strict=True))
-
-    def _ids(self, text: str) -> tuple[int, ...]:
-        self._tokenize([text])
-        return self._known[text]
+        return [self._known[text] for text in texts]
 
     def encode(self, texts: list[str], control: bool = True) -> list[list[int]]:
         """Ids as the tokenizer returns them, checked against the model's vocabulary; ``control``:

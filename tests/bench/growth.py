@@ -1,13 +1,13 @@
 """How CPU seconds and memory grow with facts, options and examples: wanted are exponents of at most
 1. ``whole`` measures the size of a graph; every model is scored by itself."""
 
-import time
+from statistics import median
 
 import pandas as pd
 import torch
 
 from probelib import lm
-from tests.bench import workloads
+from tests.bench import scoring, workloads
 from tests.bench.measuring import alone, exponent, write_table
 
 MODEL = "atlas-neox-0.6m"
@@ -19,14 +19,11 @@ GROWN = {  # what grows -> sizes, and the requests of one size
 
 
 def score(what: str, size: int) -> float:
-    """CPU seconds for the requests of one size, after a small warm-up."""
+    """CPU seconds for the requests of one size: the median of three, after a small warm-up."""
     torch.set_num_threads(1)
-    world, ours = workloads.relations(), lm.load(MODEL)
-    requests = GROWN[what][1](world, size)
+    requests, ours = GROWN[what][1](workloads.relations(), size), lm.load(MODEL)
     ours.logprobs(requests.prompts[:1], requests.continuations[:1])
-    started = time.process_time()
-    ours.logprobs(requests.prompts, requests.continuations)
-    return time.process_time() - started
+    return median(scoring.timed(lambda: scoring.score(ours, requests)).cpu for _ in range(3))
 
 
 def main() -> None:

@@ -118,7 +118,7 @@ def test_a_variant_says_how_prompts_are_put_and_at_which_precision():
     asked = lm.short_names(["atlas-neox-0.15m", "atlas-neox-0.15m@4bit@cue"], format="shots")
     assert asked == ["atlas-neox-0.15m@shots", "atlas-neox-0.15m@4bit@cue"]
     bare, shots, cue = map(lm.load, ("atlas-neox-0.15m", *asked))
-    assert (shots.format, cue.format, cue.quantize, bare.format) == ("shots", "cue", "4bit", "")
+    assert [(m.tokens.format, m.quantize) for m in (cue, bare)] == [("cue", "4bit"), ("", None)]
     prompt = f"Question: Oslo?{CUE}"
     assert cue.tokens.read("Oslo?") == cue.tokens.read(f"Oslo?{CUE}") == prompt
     assert shots.tokens.read("Oslo?").endswith(f"Winter\n\n{prompt}")
