@@ -52,8 +52,10 @@ def read_sealed(path: Path) -> dict | None:
 
 def sha256(content: bytes | Path) -> str:
     """Hex digest of bytes or of a file."""
-    whole = content.read_bytes() if isinstance(content, Path) else content
-    return hashlib.sha256(whole).hexdigest()
+    if isinstance(content, Path):
+        with open(content, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    return hashlib.sha256(content).hexdigest()
 
 
 def read_notebook(path: str | Path):

@@ -22,11 +22,11 @@ NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$")  # of JSON
 WORDS = {"null": None, "true": True, "false": False}
 
 
-def read_yaml(text: str, where: str = ""):
+def parse_yaml(text: str, where: str = ""):
     """YAML in which only JSON's numbers, null, true and false are no texts: 010, 1:30, 0x10, 1_0,
     No and dates are texts. Raise ProbeError, which names ``where``, also for a duplicate key.
 
-    >>> read_yaml("{a: 10, b: 010, c: 1:30, d: No, e: [1e-3, null, 2020-01-01]}")
+    >>> parse_yaml("{a: 10, b: 010, c: 1:30, d: No, e: [1e-3, null, 2020-01-01]}")
     {'a': 10, 'b': '010', 'c': '1:30', 'd': 'No', 'e': [0.001, None, '2020-01-01']}
     """
     import yaml
@@ -58,7 +58,7 @@ def read_yaml(text: str, where: str = ""):
 
 def from_text(text: str, allowed: set[type] = frozenset()):
     """A value as typed on a command line: JSON's numbers and words, ``[...]`` and ``{...}`` as in
-    ``read_yaml``; all else is text, as is everything (but null) where only text is allowed.
+    ``parse_yaml``; all else is text, as is everything (but null) where only text is allowed.
 
     >>> from_text("10"), from_text("010"), from_text("1984", {str}), from_text("No", {bool})
     (10, '010', '1984', 'No')
@@ -69,7 +69,7 @@ def from_text(text: str, allowed: set[type] = frozenset()):
     if text in WORDS:
         return WORDS[text]
     if text[:1] in ("[", "{"):
-        return read_yaml(text)
+        return parse_yaml(text)
     if NUMBER.match(text) and len(text) < 400 and math.isfinite(number := json.loads(text)):
         return number
     return text

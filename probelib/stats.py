@@ -14,6 +14,7 @@ import scipy  # loads its modules when they are used
 from probelib.errors import ProbeError, unknown
 
 LEVEL = 0.95
+REACHED = 0.9  # value at which a scaling fit is extrapolated: the paper's N_90
 UNDEFINED = dict.fromkeys(("r", "p", "low", "high"), np.nan)
 
 
@@ -137,27 +138,6 @@ def bias_corrected_interval(values: np.ndarray, estimate: float) -> tuple[float,
     values = values[np.isfinite(values)]
     bias = values.mean() - estimate if len(values) else np.nan
     return percentile_interval(np.maximum(values - bias, 0))
-
-
-def jackknife_interval(estimate: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The delete-a-group jackknife interval: estimate -+ t s, s^2 = (g - 1) / g sum (left out -
-    their mean)^2, with g - 1 degrees of freedom. For statistics of ranks, where the copies in a
-    bootstrap sample would be ties.
-
-    estimate   the statistic of all facts: a number or [...]
-    left_out   [g, ...]: the statistic without each of g groups of facts of about equal size
-
-    The mean of 1, 2, 3:
-
-    >>> [round(float(end), 2) for end in jackknife_interval(2.0, np.array([2.5, 2.0, 1.5]))]
-    [-0.48, 4.48]
-    """
-    g = len(left_out)
-    if g < 2:
-        return np.full_like(estimate, np.nan), np.full_like(estimate, np.nan)
-    error = np.sqrt((g - 1) / g * ((left_out - left_out.mean(0)) ** 2).sum(0))
-    half = scipy.stats.t.ppf((1 + LEVEL) / 2, g - 1) * error
-    return estimate - half, estimate + half
 
 
 def mean_interval(values, times: int = 2000, seed: int = 0) -> tuple[float, float]:
@@ -311,23 +291,15 @@ def auc(score, positive) -> float:
     return float((ranks[positive].sum() - n * (n + 1) / 2) / (n * m))
 
 
-def reliability(probability, right, bins: int = 10, units=None) -> pd.DataFrame:
-    """The reliability curve over equal-width bins: ``low``, ``high`` (edges), ``n``, ``units``,
+def reliability(probability, right, bins: int = 10) -> pd.DataFrame:
+    """The reliability curve over equal-width bins: ``low``, ``high`` (edges), ``n``,
     ``probability`` (mean), ``right`` (accuracy). Empty bins are left out. ECE = sum n |probability
-    - right| / sum n.
-
-    units   the fact of each case, if several models judge the same facts: an interval must count
-            facts. None: one unit per case
-    """
+    - right| / sum n."""
     columns = {"probability": probability, "right": right}
-    frame = pd.DataFrame({name: np.asarray(own, float) for name, own in columns.items()})
-    frame = frame.assign(unit=range(len(frame)) if units is None else np.asarray(units)).dropna()
+    frame = pd.DataFrame({name: np.asarray(own, float) for name, own in columns.items()}).dropna()
     frame["bin"] = np.minimum((frame["probability"] * bins).astype(int), bins - 1)
     table = frame.groupby("bin").agg(
-        n=("right", "size"),
-        units=("unit", "nunique"),
-        probability=("probability", "mean"),
-        right=("right", "mean"),
+        n=("right", "size"), probability=("probability", "mean"), right=("right", "mean")
     )
     table.insert(0, "high", (table.index + 1) / bins)
     table.insert(0, "low", table.index / bins)
@@ -342,20 +314,20 @@ def ece(probability, right, bins: int = 10) -> float:
     return float(gap / table["n"].sum()) if len(table) else np.nan
 
 
-def scaling_fit(sizes, values, kind: str = "linear", level: float = 0.9) -> dict[str, float]:
+def scaling_fit(sizes, values, kind: str = "linear") -> dict[str, float]:
     """Least-squares fit of value = a + b log10(size) over models (Distractors, Figure 8).
 
     sizes, values  numbers of parameters and the measure, one per model
     kind           "linear"; or "logit": logit(value) = a + b log10(size), for values in (0, 1)
-    level          value at which ``size_at`` is extrapolated (0.9: the paper's N_90)
 
     Return ``a``; ``b`` with ``b_low`` and ``b_high`` (t with n - 2 degrees of freedom); ``r2`` on
-    the fitted scale; ``size_at`` with ``size_low`` and ``size_high`` (NaN if b <= 0); ``n``."""
+    the fitted scale; ``size_at`` the value 0.9 (the paper's N_90) with ``size_low`` and
+    ``size_high`` (NaN if b <= 0); ``n``."""
     x, y = _complete(np.log10(np.asarray(sizes, dtype=float)), values)
     if kind == "logit" and ((y <= 0) | (y >= 1)).any():
         how = "use kind='linear' or leave the others out"
         raise ProbeError(f"a logit fit needs values strictly between 0 and 1; {how}")
-    y, target = _scaled(y, kind), _scaled(level, kind)
+    y, target = _scaled(y, kind), _scaled(REACHED, kind)
     n = len(x)
     if len(set(x)) < 2:
         names = ("a", "b", "b_low", "b_high", "r2", "size_at", "size_low", "size_high")
@@ -403,7 +375,7 @@ def _size_interval(x: np.ndarray, y: np.ndarray, target: float) -> tuple[float, 
     return float(low), float(high)
 
 
-def calibrate(values: pd.DataFrame, rating, folds: int = 3, seed: int = 42) -> pd.DataFrame:
+def calibrate(values: pd.DataFrame, rating) -> pd.DataFrame:
     """Select a measure's configuration by Kendall's tau-b in cross-validation (Distractors, section
     4.2, Table 9).
 
@@ -418,11 +390,10 @@ def calibrate(values: pd.DataFrame, rating, folds: int = 3, seed: int = 42) -> p
         lost = int((values.isna().any(axis=1) | ~np.isfinite(rating)).sum())
         said = f"{lost} of {len(values)} facts have no value for some configuration"
         raise ProbeError(f"{said}; keep those that are defined for all")
-    if len(values) < folds:
-        said = f"{folds} folds of {len(values)} facts: at least one fact per fold is needed"
-        raise ProbeError(said)
+    if len(values) < 3:
+        raise ProbeError(f"3 folds of {len(values)} facts: at least one fact per fold is needed")
     rows, on = [], lambda facts, name: kendall(values[name].to_numpy()[facts], rating[facts])
-    for fold, (train, test) in enumerate(split(len(values), folds, seed), 1):
+    for fold, (train, test) in enumerate(split(len(values)), 1):
         taus = pd.Series({c: on(train, c)["tau"] for c in values.columns}, dtype=float)
         best = taus.fillna(0.0).round(9).idxmax()
         there, undefined = on(test, best), int(taus.isna().sum())
@@ -438,33 +409,23 @@ def split(n: int, folds: int = 3, seed: int = 42) -> list[tuple[np.ndarray, np.n
     return list(KFold(folds, shuffle=True, random_state=seed).split(np.zeros(n)))
 
 
-def _tested(values: pd.DataFrame, rating, configurations: list, seed: int) -> list[tuple]:
+def _tested(values: pd.DataFrame, rating, configurations: list) -> list[tuple]:
     """(values of the configuration selected on the other folds, ratings) of each fold."""
-    rating, folds = np.asarray(rating, dtype=float), split(len(values), len(configurations), seed)
+    rating, folds = np.asarray(rating, dtype=float), split(len(values), len(configurations))
     tests = zip(configurations, (test for _, test in folds), strict=True)
     return [(values[name].to_numpy()[test], rating[test]) for name, test in tests]
 
 
-def held_out(values: pd.DataFrame, rating, configurations: list, seed: int = 42) -> np.ndarray:
+def held_out(values: pd.DataFrame, rating, configurations: list) -> np.ndarray:
     """Kendall's tau-b on each fold with the configuration that ``calibrate`` selected: [folds]."""
-    return np.array([kendall(*xy)["tau"] for xy in _tested(values, rating, configurations, seed)])
+    return np.array([kendall(*xy)["tau"] for xy in _tested(values, rating, configurations)])
 
 
 def kendall_replicates(x, y, times: int = 2000, seed: int = 0) -> np.ndarray:
-    """``times`` replicates of tau-b over facts; NaN if a sample leaves x or y constant."""
-    return kendall_weighted(x, y, resample_counts(len(x), times, seed))
-
-
-def kendall_weighted(x, y, weight: np.ndarray) -> np.ndarray:
-    """tau-b of every sample of the facts, [samples]; ``weight`` [samples, facts]: how often a
-    sample holds each fact.
-
-    With w the weights of a sample: tau = w'Sw / sqrt(w'|X|w w'|Y|w), where X and Y [facts, facts]
-    hold the signs of all differences and S = X * Y. NaN if the sample leaves x or y constant.
-
-    >>> kendall_weighted([1, 2, 3], [1, 3, 2], np.array([[1.0, 1, 1], [1, 1, 0]])).round(3).tolist()
-    [0.333, 1.0]
-    """
+    """``times`` replicates of tau-b over facts; NaN if a sample leaves x or y constant. With w how
+    often a sample holds each fact: tau = w'Sw / sqrt(w'|X|w w'|Y|w), where X and Y [facts, facts]
+    hold the signs of all differences and S = X * Y."""
+    weight = resample_counts(len(x), times, seed)  # [times, facts]
     x, y = (scipy.stats.rankdata(levelled(v)) for v in (x, y))  # -inf is the lowest rank
     signs = [np.sign(v[:, None] - v[None]) for v in (x, y)]
     form = lambda matrix: ((weight @ matrix) * weight).sum(1)
@@ -472,10 +433,10 @@ def kendall_weighted(x, y, weight: np.ndarray) -> np.ndarray:
         return form(signs[0] * signs[1]) / np.sqrt(form(np.abs(signs[0])) * form(np.abs(signs[1])))
 
 
-def held_out_replicates(values, rating, configurations: list, times=2000, seed=42) -> np.ndarray:
+def held_out_replicates(values, rating, configurations: list, times=2000) -> np.ndarray:
     """Replicates of the mean of ``held_out``: facts are resampled within each fold, the selected
     configurations stay. NaN if the tau of a fold is undefined."""
-    folds = enumerate(_tested(values, rating, configurations, seed))
+    folds = enumerate(_tested(values, rating, configurations))
     return np.mean([kendall_replicates(*xy, times, k) for k, xy in folds], axis=0)
 
 
@@ -490,16 +451,16 @@ def threshold(values, positive) -> float:
     return float(cuts[int(np.argmax(right))])
 
 
-def scaling_replicates(values, sizes, kind="linear", level=0.9, times=2000, seed=0) -> np.ndarray:
+def scaling_replicates(values, sizes, kind="linear", times=2000) -> np.ndarray:
     """Replicates over facts of the size at which ``scaling_fit`` of each model's mean, of values
-    (facts, models) that are not NaN, reaches ``level``: inf if the line of a sample does not rise,
+    (facts, models) that are not NaN, reaches 0.9: inf if the line of a sample does not rise,
     NaN if there is none (a mean of 0 or 1 has no logit)."""
     values, x = np.asarray(values, dtype=float), np.log10(np.asarray(sizes, dtype=float))
-    weight, there = resample_counts(len(values), times, seed), np.isfinite(values)
+    weight, there = resample_counts(len(values), times), np.isfinite(values)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         # [times, models]
         y = _scaled(weight @ np.where(there, values, 0.0) / (weight @ there), kind)
         left = x - x.mean()
         slope = (left * (y - y.mean(1, keepdims=True))).sum(1) / (left**2).sum()
-        at = 10 ** (x.mean() + (_scaled(level, kind) - y.mean(1)) / slope)
+        at = 10 ** (x.mean() + (_scaled(REACHED, kind) - y.mean(1)) / slope)
     return np.where(slope <= 0, np.inf, at)

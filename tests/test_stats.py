@@ -69,8 +69,12 @@ def test_calibration_by_hand():
     assert table["probability"].tolist() == pytest.approx([0.2, 0.9])
     assert stats.ece([0.1, 0.3, 0.9], [0, 0, 1], bins=2) == pytest.approx(0.5 / 3)
     assert stats.reliability([1.0], [1])["high"].tolist() == [1.0]
-    several = stats.reliability([0.1, 0.2, 0.3, np.nan], [0, 1, 1, 1], 2, units=list("aabb"))
-    assert several["units"].tolist() == [2]
+
+
+def test_a_replicate_of_tau_is_the_tau_of_a_sample():
+    x, y, counts = np.arange(4), np.array([0, 2, 1, 3]), stats.resample_counts(4, 30).astype(int)
+    taus = [scipy.stats.kendalltau(x.repeat(w), y.repeat(w)).statistic for w in counts]
+    assert stats.kendall_replicates(x, y, 30) == pytest.approx(taus, nan_ok=True)
 
 
 def test_scaling_fit_reads_a_line():

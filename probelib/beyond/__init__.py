@@ -14,5 +14,4 @@
 from probelib.beyond import artifacts, audit, gpt2, imported, scores
 from probelib.beyond.questions import load_questions
 from probelib.beyond.scores import load_design, score
-from probelib.beyond.suite import MEASURES, measures_of
 from probelib.organisms.taught import facts_of

@@ -8,10 +8,10 @@ not prove that the number was measured well.
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from probelib import report
 from probelib.errors import texts_of, unknown
+from probelib.facts.text import read_yaml
 from probelib.paths import PACKAGE
 from probelib.report import Artifact
 
@@ -27,7 +27,7 @@ COLUMNS = ["where", "claim", "published", "statistic", "recomputed", "verdict", 
 
 def table(papers: list[str] | None = None) -> pd.DataFrame:
     """The claims of some papers (None: all): ``paper`` and ``COLUMNS``, all texts."""
-    entries = yaml.safe_load((PACKAGE / "published" / "audit.yaml").read_text(encoding="utf-8"))
+    entries = read_yaml(PACKAGE / "published" / "audit.yaml")
     papers = list(entries) if papers is None else texts_of("papers", papers)
     if odd := [paper for paper in papers if paper not in entries]:
         raise unknown("paper", odd[0], entries)

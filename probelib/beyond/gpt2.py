@@ -89,7 +89,7 @@ def gpt2_confidence(choices: pd.DataFrame) -> Artifact:
     confidence, correct = choices["confidence"], choices["correct"]
     kept = zplke.accuracy_at(choices, [k / 20 for k in range(20)])
     curve = stats.reliability(confidence, correct)
-    ends = wilson(curve["right"] * curve["units"], curve["units"])
+    ends = wilson(curve["right"] * curve["n"], curve["n"])
     curve["right low"], curve["right high"] = ends
     bins = curve.rename(columns={"low": "bin from", "high": "bin to"})
     frame = pd.concat({"accuracy at K": kept, "reliability": bins}, names=["panel"])

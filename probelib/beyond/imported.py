@@ -33,20 +33,13 @@ COLUMNS = ["model", "relation", "fact", "prompt", "candidate", "label", "gold", 
 SAMPLES = re.compile(r"samples_(.+?)(?:_\d{4}-\d\d-\d\dT[\d.:-]+)?\.jsonl")
 
 
-def read_one(folder: str | Path | None, relations: list[str] | None = None) -> pd.DataFrame:
-    """``read`` for the scores of one model; GPT-2's shipped ones if no folder is given."""
-    scores = read(folder or GPT2, relations)
-    if len(models := scores["model"].unique()) > 1:
-        said = f"{folder} holds scores of {len(models)} models ({', '.join(models)})"
-        raise ProbeError(f"{said}: pass the folder of one model as results")
-    return scores
-
-
-def read(folder: str | Path, relations: list[str] | None = None) -> pd.DataFrame:
-    """The scores of a folder or of one file; ``relations`` (or tasks): None for
-    all. ``.attrs["models"]`` names model, program and digest of the files, for provenance
-    (``report.Section.add``)."""
-    folder = Path(os.path.abspath(folder))  # its last name is the model's, however it is given
+def read(folder: str | Path | None, relations: list[str] | None = None) -> pd.DataFrame:
+    """The scores of one model, of a folder or of one file (None: GPT-2's shipped ones);
+    ``relations`` (or tasks): None for all. ``.attrs["models"]`` names model, program and digest of
+    the files, for provenance (``report.Section.add``)."""
+    folder = Path(
+        os.path.abspath(folder or GPT2)
+    )  # its last name is the model's, however it is given
     if not folder.exists():
         wanted = "a folder of lm-evaluation-harness's samples is needed"
         raise ProbeError(f"{folder} does not exist; {wanted}")
@@ -63,9 +56,12 @@ def read(folder: str | Path, relations: list[str] | None = None) -> pd.DataFrame
         program, frame = "lm-evaluation-harness", _harness(paths, relations)
     else:
         raise ProbeError(f"{folder} holds no samples_*.jsonl (lm_eval --log_samples)")
+    if len(models := frame["model"].unique()) > 1:
+        said = f"{folder} holds scores of {len(models)} models ({', '.join(models)})"
+        raise ProbeError(f"{said}: pass the folder of one model as results")
     digest = files.sha256("".join(files.sha256(path) for path in paths).encode())[:16]
     about = {"program": program, "files": digest}
-    frame.attrs["models"] = [{"model": name, **about} for name in frame["model"].unique()]
+    frame.attrs["models"] = [{"model": name, **about} for name in models]
     return frame
 
 

@@ -301,7 +301,7 @@ def change(
 ) -> pd.DataFrame:
     """The effect of a change (of the paraphrases, of the training) on each measure that has values
     after it, on the same pairs: ``measure``, ``pairs``, ``before``, ``after`` (concordances),
-    ``change`` with its interval; and the same of the mean over the rows in the pairs, ``mean
+    ``change`` with its interval; and the same of the mean over the ``n`` rows in the pairs, ``mean
     before``, ``mean after``, ``mean change``."""
     first, second = (aligned(frame, design) for frame in (before, after))
     names = [name for name in second if name in first]

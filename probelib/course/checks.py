@@ -23,7 +23,7 @@ import pandas as pd
 from IPython import get_ipython
 
 from probelib.errors import ProbeError
-from probelib.parameters import read_yaml
+from probelib.parameters import parse_yaml
 
 TOLERANCE = 1e-5  # relative and absolute: float32 passes, another formula fails
 SHORT = 8  # most values that a message shows; of longer results it shows the first wrong value
@@ -52,7 +52,7 @@ if get_ipython():
     get_ipython().set_custom_exc((NotImplementedError, NameError), say_what_is_missing)
 
 
-EXERCISES = read_yaml((Path(__file__).parent / "exercises.yaml").read_text(encoding="utf-8"))
+EXERCISES = parse_yaml((Path(__file__).parent / "exercises.yaml").read_text(encoding="utf-8"))
 
 
 class Check:

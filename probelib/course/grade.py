@@ -33,7 +33,7 @@ from nbformat import NotebookNode
 from probelib import files, paths
 from probelib.course.build import PLAN, labs
 from probelib.errors import ProbeError, printable
-from probelib.parameters import read_yaml
+from probelib.parameters import parse_yaml
 from probelib.report import sheets
 from probelib.runner import plan
 from probelib.runner.kernel import OwnKernelManager
@@ -41,7 +41,7 @@ from probelib.runner.plan import Step
 
 CELL_S, NOTEBOOK_S = 120, 900  # a cell is interrupted and the next one runs; a notebook ends
 FILE_BYTES, CELL_BYTES = 10_000_000, 100_000  # of a hand-in; of the output kept of a check
-SETTINGS = read_yaml(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+SETTINGS = parse_yaml(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 TELLS = re.compile("|".join(SETTINGS["tells"]))
 
 

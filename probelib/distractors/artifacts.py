@@ -280,7 +280,7 @@ def figure8(outcomes: dict[str, dict[str, pd.DataFrame]], seed: int = 0) -> Arti
         linear = fits[fits["kind"] == "linear"].drop(columns=["kind", "a"]).squeeze(axis=0)
         slopes[search] = {"missed": "" if len(fits) else "three models of one family"}
         if len(fits):
-            slopes[search] |= dict(zip(("value", "low", "high"), linear, strict=False))
+            slopes[search] |= cases(fits, "slope", "kind").loc["linear"]
             points = points.assign(**linear)
             fit = "R² = {:.2f}, N90 = {:.0e} [{:.0e}, {:.0e}]".format(*linear["R2":])
             axis.set_title(f"{axis.get_title('left')}\n{fit.replace('nan', '–')}")

@@ -32,4 +32,4 @@ from probelib.facts.model import (
     with_templates,
     without_subjects,
 )
-from probelib.facts.shipped import atlas, data_card, read_panel
+from probelib.facts.shipped import atlas, data_card

@@ -83,8 +83,6 @@ def multiple_choice(
     n_facts: int | str = "panel",
     seed: int = 0,
     among: Iterable[str] | None = None,
-    *,
-    released: bool = False,
 ) -> tuple[Facts, Facts]:
     """ZP-LKE's multiple-choice test: (facts to score, each with up to 99 wrong options; pool of its
     many-shot examples).
@@ -93,11 +91,11 @@ def multiple_choice(
     of ``load``, and the pool has all other subjects of their relations; options that the data name
     are the wrong ones (FKTC: five). Relations without ZP-LKE's prompts get those of the atlas."""
     if data == "trex_mc":
-        tested = load(data, folder, relations, n_facts, 0, seed, released=released)
+        tested = load(data, folder, relations, n_facts, 0, seed)
         pool = _with_atlas_texts(formats.read_trex_mc(folder, relations, "train"))
     else:
         n = formats.OPTIONS - 1
-        tested = load(data, folder, relations, n_facts, n, seed, among, released=released)
+        tested = load(data, folder, relations, n_facts, n, seed, among)
         pool = current(everything(data, folder, relations))
     offered = within(tested.facts["fact"], tested.distractors["fact"])
     if not offered.all():

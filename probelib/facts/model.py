@@ -248,7 +248,7 @@ def without_right(facts: Facts, known: Facts) -> Facts:
     fact, obj = pairs[int(np.argmin(wrong))]
     warnings.warn(
         f"{facts.source}: {int((~wrong).sum())} of {len(rows)} named distractors are right answers "
-        f"and are left out; the first is {obj!r} of {fact}. released=True keeps them",
+        f"and are left out, e.g. {obj!r} of {fact}. facts.load(..., released=True) keeps them",
         stacklevel=3,
     )
     left = rows[wrong].reset_index(drop=True)

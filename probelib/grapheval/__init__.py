@@ -32,5 +32,5 @@ from probelib.grapheval.measures import (
     prediction_powered,
     score_interval,
 )
-from probelib.grapheval.scores import label_statements, parse_answer, statement_prompts
+from probelib.grapheval.scores import parse_answer, statement_prompts
 from probelib.grapheval.whole_graph import load_graph, sample_statements, verbalize

@@ -111,30 +111,18 @@ def table2(rows: pd.DataFrame, sizes: pd.Series, labels: pd.DataFrame, coverage:
     return Artifact("grapheval/table2", table, claims)
 
 
-def figure3(typed: pd.DataFrame) -> Artifact:
-    """Mean of the metrics by type of head and tail. ``typed``: ``measures.largest_types``."""
-    return _by_type("grapheval/figure3", typed, "average", "mean of metrics", 1 / 3, level="score")
+BY_TYPE = {  # figure -> metric, label, dotted line, claim -> column of its estimates
+    "grapheval/figure3": ("average", "mean of metrics", 1 / 3, {"level": "score"}),
+    "grapheval/figure5": ("correct", "Correct", np.nan, {"mirror": "above"}),
+    "grapheval/figure6": ("truthful", "Truthful", np.nan, {}),
+    "grapheval/figure7": ("informative", "Informative", np.nan, {}),
+}
 
 
-def figure5(typed: pd.DataFrame) -> Artifact:
-    """Correct by type of head and tail. ``typed``: ``measures.beside_mirror``."""
-    return _by_type("grapheval/figure5", typed, "correct", "Correct", mirror="above")
-
-
-def figure6(typed: pd.DataFrame) -> Artifact:
-    """Truthful by type of head and tail."""
-    return _by_type("grapheval/figure6", typed, "truthful", "Truthful")
-
-
-def figure7(typed: pd.DataFrame) -> Artifact:
-    """Informative by type of head and tail."""
-    return _by_type("grapheval/figure7", typed, "informative", "Informative")
-
-
-def _by_type(
-    name: str, typed: pd.DataFrame, metric: str, label: str, line: float = np.nan, **found
-) -> Artifact:
-    """One metric by type; ``found``: claim -> estimates, or their column per type and model."""
+def figure_by_type(name: str, typed: pd.DataFrame) -> Artifact:
+    """A figure of ``BY_TYPE``: a metric by type of head and tail. ``typed``:
+    ``measures.largest_types``, for figure 5 with ``measures.beside_mirror``."""
+    metric, label, line, columns = BY_TYPE[name]
     shown = typed[typed["metric"] == metric]
     rows = marks(shown, "score")
     rows["type"] += " (" + rows["relations"].astype(str) + ")"
@@ -142,9 +130,7 @@ def _by_type(
     groups = shown.groupby(["model", "side"], sort=False)
     varies = {", ".join(key): heterogeneity(own["score"], own["error"]) for key, own in groups}
     named = shown.assign(case=shown[["model", "side", "type"]].agg(", ".join, axis=1))
-    for key, name_of in found.items():
-        if isinstance(name_of, str):
-            found[key] = cases(named, name_of, "case", n="triples")
+    found = {key: cases(named, column, "case", n="triples") for key, column in columns.items()}
     claims = check(name, varies=pd.DataFrame(varies).T, **found)
     return Artifact(name, shown, claims, dot_rows(panels, "type", "model", label, line))
 

@@ -59,7 +59,7 @@ class Pass:
     """How judges read a graph."""
 
     n_corrupted: int = 1  # corruptions per triple, seeded by its row
-    hard: bool = False  # see ``graph.corrupt``
+    hard: bool = False  # see ``graphs.corruptions.corrupt``
     seed: int = 0
     size: int = PART  # triples per part
     most: int | None = None  # parts to compute in this call; None: all
@@ -78,7 +78,8 @@ def open_verbalized(
 
 def load_graph(source: str, folder: Path | None = None) -> tuple[Graph, pd.DataFrame]:
     """A graph ("atlas"; "table:FACTS.csv"; a graph's folder; a DBpedia dump, which is read into
-    ``folder``), and the templates that it brings (``relation``, ``template``; may be empty)."""
+    ``folder``, with the dumps instance-types* beside it), and the templates that it brings
+    (``relation``, ``template``; may be empty)."""
     graphs.check_source(source)
     if source == "atlas" or source.startswith("table:"):
         data, _, table = source.partition(":")
@@ -91,7 +92,7 @@ def load_graph(source: str, folder: Path | None = None) -> tuple[Graph, pd.DataF
     elif folder is None:
         raise ProbeError(f"{source}: a dump is read into a folder; give folder=...")
     else:
-        graph = read_dbpedia(source, folder)
+        graph = read_dbpedia(source, folder, Path(source).parent.glob("instance-types*"))
     return graph, pd.DataFrame(columns=["relation", "template"])
 
 

@@ -19,6 +19,7 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
+import scipy.stats
 from pandas import DataFrame, Series
 
 from probelib import stats
@@ -490,23 +491,17 @@ def fewer_frames(measured: Measured, relation: str, size: int = 4, seed: int = 0
     pairs    of models that differ significantly with all frames: the difference with the first
              frames (``value``, ``low``, ``high``), positive if the order is the same
     """
-    here = []
-    for model, sets in measured.anchors.items():
-        own = sets.assign(anchored=measured.facts[model]["anchored"])
-        here.append(own[own["relation"] == relation])
+    pairs = zip(measured.anchors.values(), measured.facts.values(), strict=True)
+    here = [a.assign(anchored=f["anchored"])[f["relation"] == relation] for a, f in pairs]
     total = max(map(len, here[0]["f"]))  # R
     size = min(size, total)
-    # nothing is scored again; a fact with fewer frames keeps its own
-    kept = lambda f, frames: f[[j for j in frames if j < len(f)]]
-    only = lambda own, frames: own.assign(f=[kept(f, frames) for f in own["f"]])
-    cut = lambda own, frames: distances(only(own, frames)).assign(anchored=own["anchored"])
-    scores = lambda frames: [monitor(counted(cut(own, frames))) for own in here]
-    both = [cut(own, range(n)) for n in (size, total) for own in here]
+    scores = lambda frames: [monitor(counted(_with_frames(own, frames))) for own in here]
+    both = [_with_frames(own, range(n)) for n in (size, total) for own in here]
     replicates = resample(dict(enumerate(both)), seed=seed)["MONITOR"][:, :, 0]
     replicates = np.split(replicates, 2, axis=1)  # first frames, all
     table = measured.relation(relation)[["relation", "n", "model", *MONITOR]]
     table.columns = table.columns.str.replace("MONITOR", "all frames")
-    choices = [scores(frames) for frames in combinations(range(total), size)]
+    choices = list(map(scores, combinations(range(total), size)))
     table["first frames"] = choices[0]
     table["least"], table["most"] = np.min(choices, axis=0), np.max(choices, axis=0)
     table["other frames"] = scores(range(size, total))
@@ -523,6 +518,12 @@ def fewer_frames(measured: Measured, relation: str, size: int = 4, seed: int = 0
     return table, DataFrame(pairs, ["value", "low", "high"]).T
 
 
+def _with_frames(sets: DataFrame, frames) -> DataFrame:
+    """``distances`` with some frames only, by number; a fact with fewer frames keeps its own."""
+    f = [own[[j for j in frames if j < len(own)]] for own in sets["f"]]
+    return distances(sets.assign(f=f)).assign(anchored=sets["anchored"])
+
+
 def savings(rounds: DataFrame) -> DataFrame:
     """The cost of MONITOR and of the accuracy study (``scores.time_both``), one row per way and
     kind of cost: medians over the rounds, and ``saved`` (accuracy / MONITOR), the mean over rounds
@@ -532,9 +533,8 @@ def savings(rounds: DataFrame) -> DataFrame:
         for cost in costs:
             wide = own.pivot(index="round", columns="what", values=cost)
             ratio = (wide["accuracy"] / wide["MONITOR"]).to_numpy()
-            left_out = np.array([np.delete(ratio, i).mean() for i in range(len(ratio))])
-            ends = stats.jackknife_interval(ratio.mean(), left_out)
-            ends = ends if np.ptp(ratio) > 0 else (np.nan, np.nan)
+            test = scipy.stats.ttest_1samp(ratio, 0)
+            ends = test.confidence_interval() if np.ptp(ratio) > 0 else (np.nan, np.nan)
             rows.append((way, cost, *wide[["MONITOR", "accuracy"]].median(), ratio.mean(), *ends))
     columns = ["way", "cost", "MONITOR", "accuracy", "saved", "saved low", "saved high"]
     return DataFrame(rows, columns=columns)

@@ -1,8 +1,6 @@
 """The papers' printed numbers, one CSV per table or figure (``monitor_table4.csv`` is MONITOR's
 table 4), and the papers' claims."""
 
-import re
-
 import pandas as pd
 
 from probelib.errors import unknown
@@ -33,15 +31,3 @@ def find(artifact: str) -> pd.DataFrame | None:
     hidden = "_|model_key" if "model" in printed else "_"  # the kit's own notes
     printed = printed.loc[:, ~printed.columns.str.match(hidden)]
     return printed.rename(columns=lambda name: name.replace("model_key", "model").replace("_", " "))
-
-
-def reference(key: str) -> dict[str, str]:
-    """An entry of ``references.bib``: ``title``, ``author``, ``year``, ``url`` and its other
-    fields, without TeX's braces."""
-    entries = (PACKAGE / "published" / "references.bib").read_text(encoding="utf-8").split("\n@")
-    found = {entry[entry.index("{") + 1 : entry.index(",")]: entry for entry in entries}
-    if key not in found:
-        raise unknown("reference", key, found)
-    fields = re.findall(r"^  (\w+) = \{?(.*?)\}?,$", found[key], re.MULTILINE)
-    accents = lambda text: text.replace("{\\'e}", "é").replace('{\\"a}', "ä")
-    return {name: re.sub("[{}]", "", accents(text)).replace("--", "-") for name, text in fields}

@@ -17,5 +17,5 @@ from probelib.report.charts import (
     use_style,
 )
 from probelib.report.claims import cases, check, interval
-from probelib.report.section import Artifact, Section, lacking, parameters_of, versions
-from probelib.report.shown import PAPERS, artifact_title, say
+from probelib.report.section import Artifact, Section, lacking, parameters_of
+from probelib.report.shown import PAPERS, say

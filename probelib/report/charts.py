@@ -151,7 +151,12 @@ def literal_layout(figure) -> None:
     """Make a figure ``literal`` before every layout: the style calls it for every figure."""
     if engine := figure.get_layout_engine():
         lay_out = engine.execute
-        engine.execute = lambda figure: (literal(figure), lay_out(figure))[1]
+
+        def execute(figure):
+            literal(figure)
+            return lay_out(figure)
+
+        engine.execute = execute
 
 
 def literal(figure) -> None:

@@ -2,13 +2,11 @@
 
 figures/<profile>/monitor/sec5_results.md   the executed notebook, with claims; code folded
 figures/<profile>/claims.md                 every claim of the papers, and what came out here
-figures/<profile>/contact_sheet.png         all figures in small
 runs/<profile>/report.html                  the pages in one file: no network, no script
 """
 
 import base64
 import html
-import io
 import json
 import re
 from functools import partial
@@ -43,7 +41,6 @@ def book(profile: str, steps: list, status: dict[str, str], about: dict[str, lis
     """Write all pages of a profile; return the path of the HTML page, which names those that fail.
     ``steps``: of the plan; ``status``: how each ended; ``about``: name -> texts, for the head."""
     parts = [_section(profile, step) for step in steps]
-    contact_sheet(profile)
     if found := write_claims(profile, steps):
         parts.insert(0, _standalone(found.read_text(encoding="utf-8"), found.parent))
     front = TEMPLATES.get_template("front.md.j2")
@@ -231,22 +228,3 @@ def _relinked(body: str, notebook: str, folder: Path) -> str:
         return found[1] + place if target.exists() else found[0]
 
     return re.sub(r"(\[[^\]]*\])\(([^)#:\s]+)(#[^)]*)?\)", relative, body)
-
-
-def contact_sheet(profile: str) -> Path | None:
-    """Write one picture of all figures of a profile, in small, with names; None if it has none."""
-    from PIL import Image, ImageDraw
-
-    folder, content, wide, high = paths.FIGURES / profile, io.BytesIO(), 420, 330  # pixels
-    key = lambda path: (path.parent.name, [int(n) for n in re.findall(r"\d+", path.stem)], path)
-    if not (found := sorted(folder.glob("*/*.png"), key=key)):
-        return None
-    sheet = Image.new("RGB", (6 * wide, -(-len(found) // 6) * high), "white")
-    for place, path in enumerate(found):
-        x, y = place % 6 * wide + 10, place // 6 * high
-        ImageDraw.Draw(sheet).text((x, y + 6), str(path.relative_to(folder)), "black", font_size=15)
-        with Image.open(path) as picture:
-            picture.thumbnail((wide - 20, high - 40), Image.Resampling.LANCZOS)
-            sheet.paste(picture.convert("RGB"), (x, y + 28))
-    sheet.save(content, "PNG")
-    return files.write(folder / "contact_sheet.png", content.getvalue())

@@ -116,7 +116,7 @@ async def _execute(whole: Plan, chosen: list[Step], settings: dict, force: set, 
 
 
 def _parser() -> argparse.ArgumentParser:
-    about = parameters.read_yaml(OPTIONS.read_text(encoding="utf-8"))
+    about = parameters.parse_yaml(OPTIONS.read_text(encoding="utf-8"))
     look = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser("run_all.sh", formatter_class=look, **about["command"])
     parser.register("type", "int", int)

@@ -48,7 +48,7 @@ def read(file: Path | None = None) -> Plan:
     names the file, the entry, the error and the nearest existing names."""
     file = Path(file or paths.NOTEBOOKS / "plan.yaml").resolve()
     try:
-        content = parameters.read_yaml(file.read_text(encoding="utf-8"), str(file))
+        content = parameters.parse_yaml(file.read_text(encoding="utf-8"), str(file))
     except (OSError, UnicodeDecodeError) as error:
         raise ProbeError(f"cannot read the plan {file}: {error}") from None
     content = _mapping(content, file.name, {"profiles": dict, "steps": list})

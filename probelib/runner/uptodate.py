@@ -5,7 +5,6 @@ keys of the needed steps, and the seconds."""
 
 import contextlib
 import glob
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -121,8 +120,7 @@ def _sha256(file: Path) -> str:
     stat = file.stat()
     state = (file, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
     if state not in _digests:
-        with open(file, "rb") as stream:
-            _digests[state] = hashlib.file_digest(stream, "sha256").hexdigest()
+        _digests[state] = files.sha256(file)
     return _digests[state]
 
 
@@ -226,4 +224,4 @@ def _key(profile: str, notebook: str) -> str:
 
 
 def _digest(value: object) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+    return files.sha256(json.dumps(value, sort_keys=True).encode())

@@ -18,7 +18,7 @@ additions of this kit               ``artifacts.harm`` (``measures.effects``), `
 Where paper, released code and this kit differ:
 
 ==================  ========================  ============================  =======================
-                    paper                     released code                 here (argument)
+                    paper                     released code                 here (its name)
 ==================  ========================  ============================  =======================
 input               one blank everywhere      colons, commas, one colon     one blank (``variant``,
                                               twice                         ``gap``)

@@ -103,7 +103,7 @@ def test_what_is_not_there(harness, tmp_path):
     wrong |= {(None, ("P1",)): "no scores of P1; available: P19"}
     for (place, relations), message in wrong.items():
         with pytest.raises(ProbeError, match=message):
-            imported.read_one(place, relations)
+            imported.read(place, relations)
     with pytest.raises(ProbeError, match="jsonl:2: document 0 is already in line .*filter"):
         imported.read(harness(FRANCE, FRANCE))
     harness(FRANCE, name="samples_capitals_2026-02-02T03-04-05.jsonl")

@@ -13,6 +13,7 @@ from probelib.facts.graphs.corruptions import askable, corrupt, corruptions
 from probelib.facts.graphs.dumps import entity_name, read_dbpedia, scan
 from probelib.facts.graphs.graph import SLOTS, Graph, from_facts, make_table
 from probelib.facts.table import Entity, Triple, assemble
+from probelib.grapheval.whole_graph import load_graph
 from tests.facts.samples import damage, synthetic
 
 
@@ -201,8 +202,9 @@ OBJECTS = "".join(
 def test_a_dump_of_dbpedia_by_hand(tmp_path):
     (tmp_path / "objects.ttl").write_text(OBJECTS)
     rows = [("!!!", "Band"), ("AC/DC", "Band"), ("Nobody", "Person"), ("Sydney", "City")]
-    (tmp_path / "types.ttl").write_text("".join(line(e, RDF, DBO + kind) for e, kind in rows))
-    graph = read_dbpedia(tmp_path / "objects.ttl", tmp_path / "kg", [tmp_path / "types.ttl"])
+    types = "".join(line(e, RDF, DBO + kind) for e, kind in rows)
+    (tmp_path / "instance-types_lang=en.ttl").write_text(types)
+    graph, _ = load_graph(str(tmp_path / "objects.ttl"), tmp_path / "kg")
     names = graph.entities["label"].to_pylist()
     assert [(names[h], names[t]) for h, t in zip(graph.head, graph.tail, strict=True)] == [
         ("!!!", "Dance-punk"),

@@ -33,9 +33,8 @@ def test_the_tree_on_the_gpu_is_the_plain_path_on_the_cpu(family):
     plain, _, _ = score_plain(model, contexts, branches)
     model = model.to("cuda")
     for budget in (4, 384):
-        fast, _, cost = score_tree(model, contexts, branches, budget)
+        fast, _, _ = score_tree(model, contexts, branches, budget)
         assert largest_difference(fast, plain) <= GPU_TOLERANCE
-        assert cost["forwarded_tokens"] == cost["tree_nodes"]
 
 
 @pytest.mark.parametrize("family", tiny.DECODERS)

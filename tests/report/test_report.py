@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from nbconvert.filters import markdown2html
-from PIL import Image
 
 from probelib import paths, report
 from probelib.errors import ProbeError
 from probelib.report import Artifact, claims, pages
+from probelib.report.shown import escape_markdown
 from probelib.runner import plan
 
 pytestmark = pytest.mark.fast
@@ -215,13 +215,6 @@ def test_every_formula_of_the_kit_is_known():
     assert known > 100
 
 
-def test_the_contact_sheet_has_every_picture(section):
-    make(section)
-    assert pages.contact_sheet("none") is None
-    with Image.open(pages.contact_sheet("smoke")) as sheet:
-        assert sheet.size == (2520, 330) and sheet.getcolors(1 << 16) is not None
-
-
 def test_every_notebook_of_the_plan_has_a_committed_page():
     names = {str(p.relative_to(FIGURES)) for p in PAGES if p.is_relative_to(FIGURES / "atlas")}
     steps = plan.steps_of(plan.read(), "atlas")
@@ -232,11 +225,15 @@ def test_every_notebook_of_the_plan_has_a_committed_page():
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_a_committed_page_shows_the_committed_numbers(path):
-    """Every whole table of a page is its CSV, rounded as shown; links lead to files of the kit."""
+    """Whole tables are their CSVs, captions those of ``claims.yaml``; links lead to the kit."""
     text = path.read_text(encoding="utf-8")
     links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", re.sub(r"```.*?```", "", text, flags=re.S))
     targets = [os.path.normpath(path.parent.relative_to(paths.ROOT) / link) for link in links]
     assert all((paths.ROOT / target).exists() and not target.startswith("..") for target in targets)
+    captions = re.findall(r"^\*\*[^*]+\.\*\* (.*) <sub>\(\[[a-z ]+\]\((\S+)\.csv\)", text, re.M)
+    for shown, name in captions:
+        caption = claims.texts("/".join((path.parent / name).parts[-2:])).caption
+        assert shown in (escape_markdown(caption), "Not shown here."), name
     whole = r"((?:^\|.*\n)+)(?:\n</details>\n)?\n\*\*[^\n]*\(\[numbers\]\((\S+?)\)\)"
     for rows, numbers in re.findall(whole, text, re.M):
         head, _, *body = [re.split(r"(?<!\\)\|", row)[1:-1] for row in rows.strip().split("\n")]

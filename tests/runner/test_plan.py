@@ -236,10 +236,10 @@ def test_a_typed_value_is_text_unless_json_has_such_a_number(typed, types, value
 def test_a_mapping_that_merged_another_is_merged():
     """Its own values win over those it merged; a key that is written twice is refused."""
     text = "a: &a {x: 1, y: 2}\nb: &b {<<: *a, x: 3}\nc: {<<: *b, z: 4}\nd: {<<: [*a, *b]}"
-    read = parameters.read_yaml(text)
+    read = parameters.parse_yaml(text)
     assert read["b"] == {"x": 3, "y": 2} and read["c"] == {"x": 3, "y": 2, "z": 4}
     with pytest.raises(ProbeError, match="duplicate key 'y'"):
-        parameters.read_yaml("a: &a {x: 1}\nb: {<<: *a, y: 1, y: 2}")
+        parameters.parse_yaml("a: &a {x: 1}\nb: {<<: *a, y: 1, y: 2}")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@
     graph/graph.json        its source; what was read, skipped, filtered out and kept; written last
 
 Uncompressed Arrow is mapped, not loaded: of tens of millions of triples only what is accessed is
-read. What GraphEval computes on a graph is here, too."""
+read."""
 
 import json
 import os

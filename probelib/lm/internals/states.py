@@ -81,7 +81,7 @@ def _plain_states(model, sequences: list, layer: int, most: int):
 @torch.inference_mode()
 def word_logits(model, states: np.ndarray, words: list[str]) -> np.ndarray:
     """Next-token logits [texts, words] from last-layer states: per word the largest logit of its
-    first tokens, with and without a leading blank (GraphEval's "last-token logits", default D8).
+    first tokens, with and without a leading blank (GraphEval's "last-token logits").
     Compare logits of one state only."""
     forms = [(word, f" {word}") for word in words]
     first = [sorted({model.tokens.continuation(form)[0] for form in pair}) for pair in forms]
