@@ -24,7 +24,7 @@ ROOMS = {
     "organisms": 1391,
     "published": 33,
     "report": 981,
-    "runner": 1223,
+    "runner": 1224,
     "zplke": 1329,
 }
 TESTS, BENCH = 12904, 1407

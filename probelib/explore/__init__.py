@@ -3,12 +3,12 @@
 tour/figure1          ``tour.candidates_figure``    the most probable candidates for one question
 facts/table1          ``facts.counts``              the relations of the atlas
 facts/figure1         ``tour.popularity_figure``    popularity of its entities
-facts/table2          in ``01_facts``               facts left after each filter
 models/training       ``models.training_table``     size and training of the shipped models
 models/recall         ``models.recall_figure``      share of facts recalled, by exposure count
 models/requirements   ``models.requirements_table`` what the design requires, and what was measured
 explore/figure1       ``board.board_figure``        one fact by all measures of the four papers
 explore/table1        ``Look.measures``             the values of these measures
+explore/facts         ``compare.facts_known``       which facts a model knows
 explore/formats       ``formats.formats_table``     in which format a model answers, and is right
 
 ``seen``    ``look``: the numbers of one model for one fact, scored through the store

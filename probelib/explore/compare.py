@@ -1,8 +1,7 @@
 """What did a change do to what a model knows? Two or more models on the same facts, in pairs.
 
-The first model is the reference. The others are what became of it: in 4 bits, tuned, edited,
-merged, a later checkpoint. Every fact is a multiple choice after its first question, and *right* if
-its object is more probable than every wrong option, by ZP-LKE's rule.
+The first model is the reference, the others are what became of it. Every fact is a multiple choice
+after its first question, *right* if its object is more probable than every wrong option (ZP-LKE).
 """
 
 from functools import partial
@@ -42,6 +41,12 @@ def choices(models: dict, asked: Facts, folder: str | Path, seed: int = 0) -> pd
         own = own.merge(chosen[["fact", "right", "said"]], on="fact")
         found.append(named.merge(own, on="fact").assign(model=name))
     return pd.concat(found, ignore_index=True)
+
+
+def facts_known(found: pd.DataFrame) -> Artifact:
+    """The facts of ``choices``, the right ones first: what the model finds most probable."""
+    table = found.assign(probability=np.exp(found["logprob"])).rename(columns={"said": "says"})
+    return Artifact("explore/facts", table.sort_values("right", ascending=False, kind="stable"))
 
 
 def pairs(found: pd.DataFrame) -> pd.DataFrame:
@@ -116,8 +121,9 @@ def figure1(relations: pd.DataFrame) -> Artifact:
 
 def facts_table(both: pd.DataFrame) -> Artifact:
     """The facts lost and gained by name, the largest changes of log-probability first."""
-    changed = both[both["change"] != 0].copy()
+    changed = both.query("change != 0").sort_values(
+        LOG_P, key=np.abs, ascending=False, kind="stable"
+    )
     changed["fact is"] = np.where(changed["change"] < 0, "lost", "gained")
-    changed = changed.sort_values(LOG_P, key=np.abs, ascending=False, kind="stable")
     columns = ["model", "fact is", "relation", "subject", "object", "said before", "said after"]
     return Artifact("compare/facts", changed[[*columns, LOG_P]])

@@ -2,8 +2,6 @@
 
 The papers put a question as it is. Many real models end their text there, so what is measured is
 whether they answer at all. This check puts famous facts in every format (``lm.text.PATTERNS``).
-
-python -m probelib.lm formats MODEL [MODEL ...]
 """
 
 from pathlib import Path

@@ -10,8 +10,6 @@ from probelib.facts.model import Facts, right_objects, tuples
 from probelib.monitor.answers import extract
 from probelib.organisms import taught
 
-TOUR = 40  # facts from which the tour chooses its three
-
 
 def fact_about(relation: str, subject: str) -> tuple[Facts, set[str]]:
     """(one fact of the atlas that holds today, labels of the subject's other right objects). Raise
@@ -28,7 +26,7 @@ def tour_facts(model, relation: str) -> pd.DataFrame:
     """Three facts: one that the model knows, one whose object it confuses with another, and one
     that it was never taught.
 
-    Of ``TOUR`` facts of the relation whose subject has one right object, the one of each kind that
+    Of 40 facts of the relation whose subject has one right object, the one of each kind that
     was taught most often. A kind that does not occur has no row.
 
     returns   ``fact`` (the kind), ``question``, ``right object``, ``exposures`` (None: training
@@ -38,7 +36,7 @@ def tour_facts(model, relation: str) -> pd.DataFrame:
     whole = facts.choose(facts.atlas(), [relation])
     objects = right_objects(whole)
     single = [len(objects[pair]) == 1 for pair in tuples(whole.facts, "relation", "subject")]
-    few = facts.sample(facts.keep(whole, pd.Series(single)), TOUR)
+    few = facts.sample(facts.keep(whole, pd.Series(single)), 40)
     questions = prompts.paraphrases(few).query("template == 1")["text"].tolist()
     rows = pd.DataFrame({"question": questions, "right object": few.label(few.facts["object"])})
     shipped = model.name in lm.organisms()

@@ -49,7 +49,7 @@ def load(
     if now.facts.empty:
         raise ProbeError(f"{folder}: no fact holds today")
     chosen = now if size is None else sample(now, size, seed)
-    if n_facts == "panel" and len(chosen.facts) < len(now.facts):
+    if size is not None and len(chosen.facts) < len(now.facts):
         used = f"{len(chosen.facts)} of {len(now.facts)} facts are used, {size} per relation"
         warnings.warn(f"{now.source}: {used}; n_facts=all takes all", stacklevel=2)
     if chosen.distractors.empty:

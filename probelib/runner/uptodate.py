@@ -178,9 +178,10 @@ def executed_path(profile: str, notebook: str, suffix: str = "") -> Path:
 
 
 def clear(profile: str, step: Step) -> None:
-    """Delete the step's marker, executed notebook and products, and remains of a killed run."""
+    """Delete the step's marker, executed notebook, products and page, and what a kill left."""
     there = [executed_path(profile, step.notebook, suffix) for suffix in ("", ".partial")]
-    there += [paths.FIGURES / profile / file for file in products(profile, step)]
+    made = [*products(profile, step), f"{step.notebook}.md"]
+    there += [paths.FIGURES / profile / file for file in made]
     for file in (_file(profile, step.notebook), *there):
         file.unlink(missing_ok=True)
 
