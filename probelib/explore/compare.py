@@ -121,9 +121,7 @@ def figure1(relations: pd.DataFrame) -> Artifact:
 
 def facts_table(both: pd.DataFrame) -> Artifact:
     """The facts lost and gained by name, the largest changes of log-probability first."""
-    changed = both.query("change != 0").sort_values(
-        LOG_P, key=np.abs, ascending=False, kind="stable"
-    )
-    changed["fact is"] = np.where(changed["change"] < 0, "lost", "gained")
+    moved = both.query("change != 0").sort_values(LOG_P, key=np.abs, ascending=False, kind="stable")
+    moved["fact is"] = np.where(moved["change"] < 0, "lost", "gained")
     columns = ["model", "fact is", "relation", "subject", "object", "said before", "said after"]
-    return Artifact("compare/facts", changed[[*columns, LOG_P]])
+    return Artifact("compare/facts", moved[[*columns, LOG_P]])

@@ -38,7 +38,7 @@ def test_the_python_example_runs(tmp_path, monkeypatch, capsys):
     assert len(scores) == len(prompts.with_contexts(names["languages"]))
     assert names["measured"].models["MONITOR"].between(0, 1).all()
     assert "atlas-neox-2.4m" in capsys.readouterr().out
-    (part,) = tmp_path.glob("runs/mine/atlas-neox-2.4m/P37-logprobs-*.parquet")
+    (part,) = tmp_path.glob("runs/mine/scores/atlas-neox-2.4m/P37-logprobs-*.parquet")
     assert len(pd.read_parquet(part)) == len(scores)
 
 
