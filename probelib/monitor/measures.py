@@ -533,8 +533,8 @@ def savings(rounds: DataFrame) -> DataFrame:
         for cost in costs:
             wide = own.pivot(index="round", columns="what", values=cost)
             ratio = (wide["accuracy"] / wide["MONITOR"]).to_numpy()
-            test = scipy.stats.ttest_1samp(ratio, 0)
-            ends = test.confidence_interval() if np.ptp(ratio) > 0 else (np.nan, np.nan)
+            error = scipy.stats.sem(ratio) or np.nan  # constant: no interval
+            ends = scipy.stats.t.interval(0.95, len(ratio) - 1, ratio.mean(), error)
             rows.append((way, cost, *wide[["MONITOR", "accuracy"]].median(), ratio.mean(), *ends))
     columns = ["way", "cost", "MONITOR", "accuracy", "saved", "saved low", "saved high"]
     return DataFrame(rows, columns=columns)
