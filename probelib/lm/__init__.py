@@ -1,5 +1,4 @@
-"""The core: the only part of the kit that runs a language model (read the first five files below to
-see how scoring works). Four verbs:
+"""The core, which runs language models; the first five files show how. Four verbs:
 
 ``logprobs(prompts, continuations)``      log P of every continuation token after its prompt
 ``generate(prompts)``                     greedy or beam text

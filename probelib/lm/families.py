@@ -19,7 +19,6 @@ from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import repeat_kv, sdpa_attention_forward
 
 from probelib.errors import ProbeError
-from probelib.lm.internals.forwards import FORWARD as FORWARD
 
 Ints = Sequence[int] | np.ndarray
 Branches = Sequence[tuple[int, Sequence[int]]]  # (index of the context, token ids)

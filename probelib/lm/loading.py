@@ -63,12 +63,12 @@ def load_decoders(names: list[str], **options) -> dict[str, Model]:
     return loaded
 
 
-def connect(name: str, **options):
+def connect(name: str):
     """As ``load``; "gpt-4o@https://api.openai.com/v1" is a ``ChatModel``, used for texts only."""
     from probelib.lm.remote.served import ChatModel
 
     model, _, url = name.partition("@")
-    return ChatModel(model, url) if url.startswith(SERVERS) else load(name, **options)
+    return ChatModel(model, url) if url.startswith(SERVERS) else load(name)
 
 
 class InMemory(LM):

@@ -295,7 +295,7 @@ class LM(Model):
 
         vars(self)["hf_model"] = hf_model = self._load()  # the checks ask for it
         try:
-            prepare(self, hf_model)
+            prepare(self)
             if self.folder:  # without one it may be trained on
                 self.probe, self._loaded = probe(self), weight_sums(hf_model)
                 self._identity()  # files that were changed meanwhile are an error

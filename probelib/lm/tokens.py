@@ -117,12 +117,11 @@ class Tokens:
             ids = self._ids(self._forms(text))
             if not text.strip() or not any(ids):
                 raise ProbeError(f"the continuation {text!r} is empty or has no token")
-            bracket, start = self._ids(["(", "a"])
-            # lazy: rarely needed
-            after = (self._ids([f"({text}"])[0][len(bracket) :] for _ in range(1))
+            start, bracket = self._ids(["a", "("])
             self._letter = self._letter or self.decode(start)
-            whole = self._letter + text
-            exact = (i for i in chain(ids, after) if i and self.decode(start + i) == whole)
+            fits = lambda i: i and self.decode(start + i) == self._letter + text
+            after = map(lambda text: self._ids([f"({text}"])[0][len(bracket) :], [text])
+            exact = filter(fits, chain(ids, after))  # lazy: the bracket is rarely needed
             self.continued[text] = ids[0] if self.encoder_decoder else next(exact, ids[0])
         return self.continued[text]
 

@@ -83,8 +83,7 @@ class Tree:
 
     def cost(self, budget: int) -> dict[str, int]:
         """What ``forward_tree`` forwards in rows of ``budget`` tokens."""
-        size = len(self)
-        return {"forwarded_tokens": size, "forwards": -(-size // budget), "tree_nodes": size}
+        return {"forwarded_tokens": len(self), "forwards": -(-len(self) // budget)}
 
     def by_branch(self, values: np.ndarray) -> list[np.ndarray]:
         """[tokens of all branches] -> the part of each branch, as a view."""

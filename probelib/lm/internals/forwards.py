@@ -37,14 +37,14 @@ def forwarding(model) -> Iterator[None]:
         try:
             for owner, name, _ in changed:  # "ieee": products of float32 are products of float32
                 setattr(owner, name, False if name == "training" else "ieee")
-            changed += exact_layers(model, hf_model) if model.folder is None else []
+            changed += exact_layers(model) if model.folder is None else []
             yield
         finally:
             for owner, name, value in changed:
                 setattr(owner, name, value) if value is not None else delattr(owner, name)
 
 
-def exact_layers(model, hf_model) -> list[tuple]:
+def exact_layers(model) -> list[tuple]:
     """Let layers of bitsandbytes compute the same for every batch and on every processor; return
     what was changed, as (owner, attribute, earlier value; None: it had none of its own).
 
@@ -58,7 +58,7 @@ def exact_layers(model, hf_model) -> list[tuple]:
     from bitsandbytes.nn import Linear4bit, Linear8bitLt
 
     kernel, changed = "support_avx512bf16_for_cpu", list[tuple]()
-    for module in hf_model.modules():
+    for module in model.hf_model.modules():
         if isinstance(module, Linear4bit | Linear8bitLt):
             changed.append((module, kernel, getattr(module, kernel, True)))
             setattr(module, kernel, False)

@@ -1,4 +1,4 @@
-"""Optional reading: the size that a model's name tells, and how much memory work takes."""
+"""The size of a model that is not loaded, by its name, and the time and memory that work takes."""
 
 import math
 import re
@@ -25,8 +25,7 @@ def parameters(name: str) -> float | None:
     folder = CHECKPOINTS / name if (CHECKPOINTS / name).is_dir() else Path(name)
     if weight_files(folder) and not stored_quantization(folder):
         return float(count_parameters(folder))
-    match = re.search(SIZE, name.rsplit("/", 1)[-1].lower())
-    if match is None:
+    if not (match := re.search(SIZE, name.rsplit("/", 1)[-1].lower())):
         return None
     experts, whole, unit, decimals = match.groups()
     if "." in whole and decimals:  # 1.5b2 may mean 1.5 or 1.52 billion

@@ -65,13 +65,13 @@ def load_weights(model):
     return hf_model.eval()
 
 
-def prepare(model, hf_model) -> None:
+def prepare(model) -> None:
     """Check a model before its first score; sets ``model.quantized_modules``."""
     from transformers import GenerationConfig
 
     from probelib.lm.internals.forwards import exact_layers, forwarding
 
-    model.quantized_modules = 0
+    hf_model, model.quantized_modules = model.hf_model, 0
     if model.quantize in QUANTIZE:  # at least half of the inside
         from bitsandbytes.nn import Linear4bit, Linear8bitLt
 
@@ -84,10 +84,10 @@ def prepare(model, hf_model) -> None:
             raise ProbeError(f"{model.name}: quantize={model.quantize!r} {what}. Load it without")
         model.quantized_modules = len(layers)
     if model.folder:
-        exact_layers(model, hf_model)  # before the first forward, which may repack weights
+        exact_layers(model)  # before the first forward, which may repack weights
     if not model.masked:
         with forwarding(model):
-            refuse_bidirectional(model, hf_model)
+            refuse_bidirectional(model)
     start = None
     if model.encoder_decoder:  # some define its first token in generation_config.json only
         both = hf_model.config, hf_model.generation_config
@@ -133,7 +133,7 @@ def _apply_adapter(model, hf_model) -> None:
         raise ProbeError(f"{model.name}: {what}: {', '.join(wrong[:3])}. Is that its base?")
 
 
-def refuse_bidirectional(model, hf_model) -> None:
+def refuse_bidirectional(model) -> None:
     """Raise ProbeError if changing the last token of a sequence changes an earlier logit: such a
     model has no left-to-right probabilities, and its scores would depend on what follows."""
     import numpy as np
@@ -141,6 +141,7 @@ def refuse_bidirectional(model, hf_model) -> None:
 
     from probelib.lm.internals.forwards import text_ids
 
+    hf_model = model.hf_model
     ids, length = text_ids(hf_model.config), min(12, model.context)
     both = torch.tensor(ids[np.arange(length) * 7 % len(ids)], device=hf_model.device)
     both = both.repeat(2, 1)  # [2, length]
