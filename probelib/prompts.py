@@ -197,8 +197,8 @@ def sample_examples(pool: Facts, asked: Facts | None = None, n: int | str = 50, 
         few = ", ".join(f"{relation} has {count}" for relation, count in there.nsmallest(3).items())
         raise ProbeError(
             f"{needed} or more examples per relation are needed, but the pool is smaller: "
-            f"{few or 'it is empty'}. Facts that are scored are not in it: score fewer "
-            "(n_facts=...), or take fewer examples (settings={n_examples: ...})"
+            f"{few or 'it is empty'}. Take {least or 'other'} examples "
+            "(settings={n_examples: ...}), or score fewer facts (n_facts=...): those are not in it"
         )
     n = least if n == "max" else n
     rows = rows.sort_values(["relation", "chance", "fact"]).groupby("relation").head(n)
