@@ -37,9 +37,8 @@ def read(folder: str | Path | None, relations: list[str] | None = None) -> pd.Da
     """The scores of one model, of a folder or of one file (None: GPT-2's shipped ones);
     ``relations`` (or tasks): None for all. ``.attrs["models"]`` names model, program and digest of
     the files, for provenance (``report.Section.add``)."""
-    folder = Path(
-        os.path.abspath(folder or GPT2)
-    )  # its last name is the model's, however it is given
+    # its last name is the model's, however it is given
+    folder = Path(os.path.abspath(folder or GPT2))
     if not folder.exists():
         wanted = "a folder of lm-evaluation-harness's samples is needed"
         raise ProbeError(f"{folder} does not exist; {wanted}")

@@ -92,7 +92,7 @@ def load_graph(source: str, folder: Path | None = None) -> tuple[Graph, pd.DataF
     elif folder is None:
         raise ProbeError(f"{source}: a dump is read into a folder; give folder=...")
     else:
-        graph = read_dbpedia(source, folder, Path(source).parent.glob("instance-types*"))
+        graph = read_dbpedia(source, folder, sorted(Path(source).parent.glob("instance-types*")))
     return graph, pd.DataFrame(columns=["relation", "template"])
 
 
