@@ -29,24 +29,27 @@ def write(path: Path, content: bytes | str, lasting: bool = True) -> Path:
     return path
 
 
-def write_json(path: Path, data: dict, lasting: bool = True) -> Path:
-    """A dictionary as JSON, keys in their order, one final newline; ``lasting`` as in ``write``."""
-    return write(path, json.dumps(data, indent=1, ensure_ascii=False, default=str) + "\n", lasting)
+def write_json(path: Path, data: dict) -> Path:
+    """A dictionary as JSON, keys in their order, one final newline."""
+    return write(path, json.dumps(data, indent=1, ensure_ascii=False, default=str) + "\n")
 
 
-def sealed(record: dict) -> dict:
-    """A record with a digest of its content, so that ``read_sealed`` detects any change."""
+def write_sealed(path: Path, record: dict, lasting: bool = True) -> dict:
+    """As ``write_json``, with a digest of the content, so that ``read_sealed`` detects any change;
+    return what was written."""
     content = json.dumps(record, sort_keys=True, default=str)
-    return record | {"digest": sha256(content.encode())}
+    record = record | {"digest": sha256(content.encode())}
+    write(path, json.dumps(record, indent=1, ensure_ascii=False, default=str) + "\n", lasting)
+    return record
 
 
 def read_sealed(path: Path) -> dict | None:
-    """A record that was written ``sealed``; None if the file is missing or was changed."""
+    """A record of ``write_sealed``; None if the file is missing or was changed."""
     try:
         record = json.loads(path.read_bytes())
-        content = {key: value for key, value in record.items() if key != "digest"}
-        return record if record == sealed(content) else None
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+        digest, content = record.pop("digest"), json.dumps(record, sort_keys=True, default=str)
+        return record if digest == sha256(content.encode()) else None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
 
 

@@ -134,19 +134,17 @@ def _prompts(rows: pd.DataFrame) -> pd.DataFrame:
 
 def gold(facts: Facts) -> pd.DataFrame:
     """The gold answers as candidates: ``fact``, ``candidate`` (the object), ``label``."""
-    return _candidates(facts, facts.facts)
-
-
-def _candidates(facts: Facts, rows: pd.DataFrame) -> pd.DataFrame:
-    labels = facts.label(rows["object"])
-    return pd.DataFrame({"fact": rows["fact"], "candidate": rows["object"], "label": labels})
+    rows = facts.facts[["fact", "object"]].rename(columns={"object": "candidate"})
+    return rows.assign(label=facts.label(rows["candidate"]))
 
 
 def options(facts: Facts, seed: int = 0) -> pd.DataFrame:
     """The candidates of a multiple-choice test: gold object and distractors, shuffled per fact.
     Columns as in ``gold``. Raises ProbeError if a gold object is also a distractor, or a fact has
     none."""
-    right, wrong = gold(facts), _candidates(facts, facts.distractors)
+    right = gold(facts)
+    wrong = facts.distractors[["fact", "object"]].rename(columns={"object": "candidate"})
+    wrong["label"] = facts.label(wrong["candidate"])
     wrong = wrong.drop_duplicates(["fact", "label"])  # two towns of one name are one option
     answer = wrong.merge(right, on="fact", suffixes=("", "_right"))
     twice = answer["candidate"] == answer["candidate_right"]

@@ -216,9 +216,8 @@ def write(part: Part, frame: pd.DataFrame, record: dict) -> tuple[bytes, dict]:
     content = buffer.getvalue()
     files.write(part.path, content, lasting=False)
     about = {"sha256": files.sha256(content), "rows": len(frame), "scoring": scoring()}
-    sealed = files.sealed(about | json.loads(json.dumps(record, default=float)))
-    files.write_json(part.path.with_suffix(".json"), sealed, lasting=False)
-    return content, sealed
+    about |= json.loads(json.dumps(record, default=float))
+    return content, files.write_sealed(part.path.with_suffix(".json"), about, lasting=False)
 
 
 def read(parts: Iterable[Part], written: dict[Path, tuple[bytes, dict]] | None = None, model=None):

@@ -158,12 +158,12 @@ def test_the_code_and_the_libraries_are_part_of_the_key(model, asked, tmp_path, 
     read. The same for an upgrade."""
     old = store.score(model, *asked, tmp_path)["logprob"]
     core = shutil.copytree(Path(version.__file__).parent, tmp_path / "lm")
-    assert version._digest(version._sources(core)) == version.scoring()["code"]
+    assert version._digest(version.on_disk(core)[0]) == version.scoring()["code"]
     source = core / "scoring.py"
     source.write_text(source.read_text() + "\n# a comment changes nothing\n")
-    assert version._digest(version._sources(core)) == version.scoring()["code"]
+    assert version._digest(version.on_disk(core)[0]) == version.scoring()["code"]
     source.write_text(source.read_text() + "\nDOUBLED = 2\n")
-    edited = version.scoring() | {"code": version._digest(version._sources(core))}
+    edited = version.scoring() | {"code": version._digest(version.on_disk(core)[0])}
     monkeypatch.setattr(store, "scoring", lambda: edited)
     real = type(model).logprobs
     doubled = lambda *a, **k: real(*a, **k).assign(logprob=lambda rows: 2 * rows["logprob"])

@@ -11,7 +11,7 @@ import pandas as pd
 from probelib import facts, lm, prompts, stats, store
 from probelib.facts.names import fold
 from probelib.lm.names import FORMATS, split_variant
-from probelib.monitor.answers import extract, matches
+from probelib.monitor.scores import extract, matches
 from probelib.report import interval
 
 RELATIONS = ("P36", "P30", "P37", "P38", "P17")  # capital, continent, language, currency, country

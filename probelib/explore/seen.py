@@ -21,7 +21,7 @@ from probelib.facts.formats import OPTIONS
 from probelib.facts.model import Facts
 from probelib.lm.names import tuned_of
 from probelib.monitor import scores as monitor_scores
-from probelib.monitor.answers import extract
+from probelib.monitor.scores import extract
 from probelib.organisms import taught as organisms
 from probelib.zplke import measures as zplke
 from probelib.zplke.scores import fit_examples

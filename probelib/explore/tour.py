@@ -7,7 +7,7 @@ import pandas as pd
 from probelib import facts, lm, prompts, report
 from probelib.errors import unknown
 from probelib.facts.model import Facts, right_objects, tuples
-from probelib.monitor.answers import extract
+from probelib.monitor.scores import extract
 from probelib.organisms import taught
 
 

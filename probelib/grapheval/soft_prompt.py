@@ -19,7 +19,7 @@ from probelib import files, store
 from probelib.errors import ProbeError, extra
 from probelib.grapheval.judge import Reader
 from probelib.grapheval.scores import GraphEvalSettings
-from probelib.lm.internals.forwards import FORWARD
+from probelib.lm.internals.hf_model import FORWARD
 from probelib.lm.plain import pad_right
 from probelib.lm.version import scoring
 

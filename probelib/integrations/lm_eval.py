@@ -55,7 +55,7 @@ class ProbeLM(TemplateLM):
 
     @property
     def eot_token_id(self) -> int:
-        return self.model.eos
+        return self.model.tokens.eos
 
     @property
     def prefix_token_id(self) -> int:

@@ -19,7 +19,7 @@
 ``names``       shipped models, display names, families
 ``version``     code and libraries that compute scores, part of every key
 ``decode/``     ``generate``, ``top_continuations``: searches in one shared cache
-``internals/``  files, weights, memory, forwards; states, gradients
+``internals/``  a model's files and weights, how it is run; memory; states, gradients
 ``remote/``     models behind OpenAI-style servers
 ==============  ====================================================================================
 """

@@ -1,17 +1,22 @@
 """``load``: a name -> a model with the verbs of ``LM``. It checks the folder; torch and the weights
 come with the first verb."""
 
-import copy
 import hashlib
 import json
 import warnings
-from functools import cached_property
 from pathlib import Path
 
 from probelib.errors import ProbeError, unknown
 from probelib.lm import text
-from probelib.lm.internals.folders import EMBEDDINGS, base_of, check_complete, model_folder
-from probelib.lm.internals.weights import QUANTIZE, packed_as, quantization_of
+from probelib.lm.internals.folders import (
+    EMBEDDINGS,
+    QUANTIZE,
+    base_of,
+    check_complete,
+    model_folder,
+    packed_as,
+    stored_quantization,
+)
 from probelib.lm.model import DTYPES, LM, Model
 from probelib.lm.names import SERVERS, claim, split_variant
 
@@ -52,7 +57,13 @@ def load(source, tokenizer=None, name=None, quantize=None, device="auto", dtype=
         return Served(name, where)
     folder, adapter = base_of(model_folder(where))
     check_complete(folder)
-    return LM(name, folder, adapter, quantization_of(folder, quantize), device, dtype)
+    if stored := stored_quantization(folder):
+        # transformers would keep the files' without a word
+        if quantize not in (None, packed := packed_as(stored)):
+            what = f"its weights are stored as {packed} already; omit quantize={quantize!r}"
+            raise ProbeError(f"{folder}: {what}, or load the unquantized model")
+        quantize = packed
+    return LM(name, folder, adapter, quantize, device, dtype)
 
 
 def load_decoders(names: list[str], **options) -> dict[str, Model]:
@@ -91,10 +102,16 @@ class InMemory(LM):
                 raise ProbeError("soft prompts of peft are not applied here; use a LoRA adapter")
             hf_model = hf_model.get_base_model()  # its layers carry the adapter
         dtype = str(hf_model.dtype).removeprefix("torch.")
-        super().__init__(name or "", None, None, None, str(hf_model.device), dtype)
         self._given, self.tokenizer, self.config = hf_model, tokenizer, hf_model.config
+        super().__init__(name or "", None, None, None, str(hf_model.device), dtype)
+        self.generation_ends = getattr(hf_model.generation_config, "eos_token_id", None)
         if stored := getattr(hf_model.config, "quantization_config", None):
             self.quantize = packed_as(stored if isinstance(stored, dict) else stored.to_dict())
+        four = [m for m in hf_model.modules() if type(m).__name__ == "Linear4bit"]
+        packed = {id(m.weight): m.in_features * m.out_features for m in four}  # two in a byte
+        named = hf_model.named_parameters()
+        inner = [p for name, p in named if not any(word in name for word in EMBEDDINGS)]
+        self.n_parameters = sum(packed.get(id(p), p.numel()) for p in inner)
         self._measured: dict = {}  # the last identity
         if not name:  # two models of one origin differ: an adapter on and off
             origin = Path(getattr(hf_model, "name_or_path", "") or type(hf_model).__name__)
@@ -105,7 +122,7 @@ class InMemory(LM):
         """Everything that changes a number, as it is now: the weights may have been trained."""
         import torch
 
-        from probelib.lm.internals.forwards import weight_sums
+        from probelib.lm.internals.hf_model import weight_sums
 
         sha = hashlib.sha256()  # sums of weights would miss two rows that change places
         for name, tensor in self._given.state_dict().items():
@@ -131,21 +148,6 @@ class InMemory(LM):
 
     @property
     def probe(self) -> list[float]:  # type: ignore[override]
-        from probelib.lm.internals.forwards import probe
+        from probelib.lm.internals.hf_model import probe
 
         return probe(self)
-
-    def _load(self):
-        return copy.copy(self._given)  # all modules are shared, its ``generation_config`` is not
-
-    @property
-    def generation_ends(self):
-        return getattr(self._given.generation_config, "eos_token_id", None)
-
-    @cached_property
-    def n_parameters(self) -> int:
-        four = [m for m in self._given.modules() if type(m).__name__ == "Linear4bit"]
-        packed = {id(m.weight): m.in_features * m.out_features for m in four}  # two in a byte
-        named = self._given.named_parameters()
-        inner = [p for name, p in named if not any(word in name for word in EMBEDDINGS)]
-        return sum(packed.get(id(p), p.numel()) for p in inner)

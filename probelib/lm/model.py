@@ -1,5 +1,6 @@
 """``Model``, the protocol of local and served models, and ``LM``, a local one."""
 
+import copy
 import json
 import math
 import platform
@@ -11,7 +12,6 @@ from typing import Any
 from probelib.errors import ProbeError
 from probelib.lm import text
 from probelib.lm.internals import folders
-from probelib.lm.internals.weights import load_weights, prepare
 from probelib.lm.names import format_of
 from probelib.lm.tokens import Tokens
 
@@ -21,19 +21,22 @@ DEEPEST = 10_000  # layers; a file that names more is damaged
 # RoBERTa and its kin number the first token's position pad_token_id + 1: the table is that longer
 SHIFTED = re.compile("|".join(text.DATA["shifted_positions"]))
 LONGEST = ("max_position_embeddings", "max_seq_len", "seq_length")  # sequences
+# ways to score, fastest first; "alone" is "plain" one sequence at a time
+PATHS = ("tree", "repeated", "plain", "alone")
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 
 class Model:
     """What local models (``LM``) and served models (``remote.served.Served``) have in common.
 
-    A subclass defines the attributes below, ``context``, ``n_parameters`` (without embeddings),
-    ``identity()`` (everything that changes a number: part of every store key), ``describe()``
-    (provenance: also what is known once the model is loaded) and ``choose_path()`` (one of
-    ``selfcheck.PATHS``, "pseudo" or "served").
+    A subclass defines the attributes below, ``context`` (the longest sequence in tokens),
+    ``n_parameters`` (without embeddings), ``identity()`` (everything that changes a number: part of
+    every store key), ``describe()`` (provenance: also what is known once the model is loaded) and
+    ``choose_path()`` (one of ``paths``).
     """
 
     name: str
+    paths: tuple[str, ...]  # of ``PATHS``, or "pseudo" or "served"
     encoder_decoder: bool
     quantize: str | None
     dtype: Any
@@ -91,40 +94,46 @@ class Model:
             self.tokenizer, self.encoder_decoder, self.vocabulary_size, format_of(self.name)
         )
 
-    @property
-    def eos(self) -> int | None:
-        """Id of the end-of-sequence token; None if the tokenizer has none."""
-        end = self.tokenizer.eos_token_id
-        if end is not None:
-            self.tokens.check(self.tokenizer.eos_token, [end])
-        return end
-
     @cached_property
     def ends(self) -> frozenset[int]:
         """Ids that end a text: the tokenizer's, and those of generation_config.json (end of turn in
         Gemma and Phi 3)."""
         own = self.generation_ends
-        ids = (self.eos, *(own if isinstance(own, list) else [own]))
+        ids = (self.tokens.eos, *(own if isinstance(own, list) else [own]))
         return frozenset(i for i in ids if isinstance(i, int) and i >= 0)
 
 
 class LM(Model):
     """A local model with its tokenizer, made by ``load``. The first verb loads the weights and
-    chooses the ``path`` that scores it (of ``selfcheck.PATHS``; ``why`` it is not the tree)."""
+    chooses the ``path`` that scores it (of ``paths``; ``why`` it is not the first)."""
 
     path: str | None = None
-    probe: list[float]  # ``internals.forwards.probe``, set when the weights are loaded
+    probe: list[float]  # ``internals.hf_model.probe``, set when the weights are loaded
     why = ""
+    _given: Any  # of ``loading.InMemory``
     tokenizer_source = ""  # what gives the tokenizer's ids: "its class", "tokenizer.json", ...
 
     def __init__(self, name: str, folder: Any, adapter: Path | None, quantize, *where: str):
-        """``adapter``: the folder of a LoRA; ``where``: device, dtype; the rest as in ``load``."""
+        """``adapter``: the folder of a LoRA; ``where``: device, dtype; the rest as in ``load``.
+        Without a folder a subclass has set ``config``."""
         self.name, self.folder, self.adapter, self.quantize = name, folder, adapter, quantize
-        self._device, self._dtype = where
-        self.tries: dict = {}
+        self.device, self.dtype = resolve(*where)
         self._folders = [each for each in (folder, adapter) if each]
         self._states = folders.file_states(self._folders)  # before anything is read
         self._digest = cache(partial(folders.digest_files, self._states))
+        if folder:
+            self.config, self.generation_ends = read_config(folder)
+            self.n_parameters = folders.count_parameters(folder, without=folders.EMBEDDINGS)
+        self.encoder_decoder = bool(self.config.is_encoder_decoder)
+        self.masked, self.context = is_masked(self.config), longest(self.config)
+        # a candidate of an encoder-decoder shares no token with its prompt: there is no tree
+        paths = PATHS[2:] if self.encoder_decoder else PATHS
+        self.paths, self.tries = ("pseudo",) if self.masked else paths, {}
+        of_text = self.config.get_text_config()
+        self.vocabulary_size = getattr(of_text, "vocab_size", math.inf)
+        narrow = getattr(of_text, "hidden_size", math.inf) <= NARROW and self.device.type == "cuda"
+        # most tokens packed into one row; halved when out of memory
+        self.budget = LONG if narrow else BUDGETS[self.device.type]
 
     def choose_path(self) -> str:
         """Return the path that scores the model; it is checked at first use."""
@@ -137,7 +146,7 @@ class LM(Model):
     def identity(self) -> dict:
         """Everything that changes a number, without loading the weights. Raise ProbeError if files,
         the tokenizer or loaded weights were changed since."""
-        from probelib.lm.internals.forwards import weight_sums
+        from probelib.lm.internals.hf_model import weight_sums
 
         reads, loaded = map(vars(self).get, ("_reads", "_loaded"))
         other = loaded and loaded != weight_sums(self.hf_model)
@@ -150,10 +159,12 @@ class LM(Model):
         if folders.file_states(self._folders) != self._states:
             what = f"{self.name}: files in {self.folder} were changed since it was loaded"
             raise ProbeError(f"{what}. Load it again, or score a copy")
+        # of Hugging Face's cache, whose folders are named by commits
+        cached = re.search(r"/models--[^/]+/snapshots/([^/]+)", self.folder.as_posix())
         return ({"adapter": str(self.adapter)} if self.adapter else {}) | {
             "model": self.name,
             "files": self._digest(),
-            "revision": folders.commit_of(self.folder),
+            "revision": cached[1] if cached else None,
             "quantize": self.quantize,
             "dtype": self.dtype,
             "device": self.device.type,
@@ -193,80 +204,6 @@ class LM(Model):
         return f"LM({self.name}, {self.quantize or self.dtype}, {self.device})"
 
     @cached_property
-    def device(self):
-        """The requested torch device; ProbeError if there is no such GPU."""
-        import torch
-
-        gpu = torch.cuda.is_available()
-        device = ("cuda" if gpu else "cpu") if self._device == "auto" else self._device
-        if not re.fullmatch(r"cpu|cuda(:\d+)?" if gpu else "cpu", device):
-            here = "" if gpu else "; torch finds no GPU here"
-            raise ProbeError(f"device is {device!r}; allowed: auto, cpu, cuda, cuda:1{here}")
-        return torch.device(device)
-
-    @cached_property
-    def dtype(self) -> str:
-        """Precision of the weights, with "auto" resolved."""
-        if self._dtype != "auto":
-            return self._dtype
-        if self.device.type == "cpu":
-            return "float32"
-        import torch
-
-        return "bfloat16" if torch.cuda.is_bf16_supported() else "float16"
-
-    @cached_property
-    def config(self):
-        """config.json as transformers reads it, with defaults filled in."""
-        from transformers import AutoConfig
-
-        try:
-            config = AutoConfig.from_pretrained(self.folder, trust_remote_code=False)
-        except Exception as error:  # from the file, its checks, or code of the repository
-            why = " ".join(str(error).split())[:300]
-            raise ProbeError(f"{self.folder}: config.json cannot be read: {why}") from error
-        if (layers := getattr(config.get_text_config(), "num_hidden_layers", None) or 0) > DEEPEST:
-            raise ProbeError(f"{self.folder}: config.json names {layers} layers (most: {DEEPEST})")
-        return config
-
-    @property
-    def encoder_decoder(self) -> bool:  # type: ignore[override]
-        return bool(self.config.is_encoder_decoder)
-
-    @cached_property
-    def masked(self) -> bool:  # type: ignore[override]
-        """Whether it is a masked language model. Types that exist in both forms (BERT) are decoders
-        only with ``is_decoder`` or a causal class in ``architectures``."""
-        from transformers.models.auto import modeling_auto as auto
-
-        kind, names = self.config.model_type, getattr(self.config, "architectures", None) or []
-        masked = auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES.get(kind)
-        causal = auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(kind)
-        if self.encoder_decoder or not masked or getattr(self.config, "is_decoder", False):
-            return False
-        if masked == causal:  # XLM: one class for both
-            return not getattr(self.config, "causal", False)
-        return causal not in names
-
-    @property
-    def vocabulary_size(self) -> float:  # type: ignore[override]
-        return getattr(self.config.get_text_config(), "vocab_size", math.inf)
-
-    @cached_property
-    def context(self) -> int:
-        """Longest sequence in tokens (no limit for T5, whose positions are relative)."""
-        config = self.config.get_text_config()
-        rope = getattr(config, "rope_parameters", None) or {}
-        if rope.get("rope_type") == "longrope":
-            # one token beyond it changes the rotation of all positions of a batch (Phi 3)
-            return int(rope["original_max_position_embeddings"])
-        # T5's files hold a meaningless n_positions
-        last = "max_encoder_position_embeddings" if self.encoder_decoder else "n_positions"
-        found = [getattr(config, name, None) or 0 for name in (*LONGEST, last)]
-        shift = (config.pad_token_id or 0) + 1 if SHIFTED.search(config.model_type) else 0
-        return int(next((limit - shift for limit in found if limit > 0), 2**31))
-
-    @cached_property
     def tokenizer(self):
         """The tokenizer, held against its own file; see ``text.read_tokenizer``."""
         own = self.adapter and (self.adapter / "tokenizer_config.json").exists()
@@ -275,25 +212,14 @@ class LM(Model):
         self._reads = text.digest(tokenizer)
         return tokenizer
 
-    @property
-    def generation_ends(self):  # type: ignore[override]
-        file = self.folder / "generation_config.json"
-        try:
-            return json.loads(file.read_bytes()).get("eos_token_id") if file.exists() else None
-        except (ValueError, AttributeError) as error:
-            raise ProbeError(f"{file} cannot be read: {error}") from error
-
-    @cached_property
-    def n_parameters(self) -> int:
-        """Parameters without the embeddings (of a quantized model: before packing)."""
-        return folders.count_parameters(self.folder, without=folders.EMBEDDINGS)
-
     @cached_property
     def hf_model(self):
         """The transformers model in evaluation mode."""
-        from probelib.lm.internals.forwards import probe, weight_sums
+        from probelib.lm.internals.hf_model import load_weights, prepare, probe, weight_sums
 
-        vars(self)["hf_model"] = hf_model = self._load()  # the checks ask for it
+        # of a model in memory all modules are shared, its ``generation_config`` is not
+        hf_model = load_weights(self) if self.folder else copy.copy(self._given)
+        vars(self)["hf_model"] = hf_model  # the checks ask for it
         try:
             prepare(self)
             if self.folder:  # without one it may be trained on
@@ -304,14 +230,72 @@ class LM(Model):
             raise
         return hf_model
 
-    _load = load_weights
-
-    @cached_property
-    def budget(self) -> int:
-        """Most tokens packed into one row; halved when out of memory."""
-        width = getattr(self.config.get_text_config(), "hidden_size", math.inf)
-        return LONG if self.device.type == "cuda" and width <= NARROW else BUDGETS[self.device.type]
-
     def rows(self, most: int, budget: int) -> int:
         """Rows of a padded batch: ``most``, fewer if the budget is below its device's."""
         return min(most, max(1, most * budget // BUDGETS[self.device.type]))
+
+
+def resolve(device: str, dtype: str) -> tuple[Any, str]:
+    """The requested torch device, and the precision of the weights; ProbeError if there is no such
+    GPU."""
+    import torch
+
+    gpu = torch.cuda.is_available()
+    device = ("cuda" if gpu else "cpu") if device == "auto" else device
+    if not re.fullmatch(r"cpu|cuda(:\d+)?" if gpu else "cpu", device):
+        here = "" if gpu else "; torch finds no GPU here"
+        raise ProbeError(f"device is {device!r}; allowed: auto, cpu, cuda, cuda:1{here}")
+    if dtype == "auto" and device == "cpu":
+        dtype = "float32"
+    elif dtype == "auto":
+        dtype = "bfloat16" if torch.cuda.is_bf16_supported() else "float16"
+    return torch.device(device), dtype
+
+
+def read_config(folder: Path) -> tuple[Any, Any]:
+    """config.json as transformers reads it, with defaults filled in; and what ends a text by
+    generation_config.json: an id, a list of ids, or None."""
+    from transformers import AutoConfig
+
+    try:
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    except Exception as error:  # from the file, its checks, or code of the repository
+        why = " ".join(str(error).split())[:300]
+        raise ProbeError(f"{folder}: config.json cannot be read: {why}") from error
+    if (layers := getattr(config.get_text_config(), "num_hidden_layers", None) or 0) > DEEPEST:
+        raise ProbeError(f"{folder}: config.json names {layers} layers (most: {DEEPEST})")
+    file = folder / "generation_config.json"
+    try:
+        ends = json.loads(file.read_bytes()).get("eos_token_id") if file.exists() else None
+    except (ValueError, AttributeError) as error:
+        raise ProbeError(f"{file} cannot be read: {error}") from error
+    return config, ends
+
+
+def is_masked(config) -> bool:
+    """Whether it is a masked language model. Types that exist in both forms (BERT) are decoders
+    only with ``is_decoder`` or a causal class in ``architectures``."""
+    from transformers.models.auto import modeling_auto as auto
+
+    kind, names = config.model_type, getattr(config, "architectures", None) or []
+    masked = auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES.get(kind)
+    causal = auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(kind)
+    if config.is_encoder_decoder or not masked or getattr(config, "is_decoder", False):
+        return False
+    if masked == causal:  # XLM: one class for both
+        return not getattr(config, "causal", False)
+    return causal not in names
+
+
+def longest(config) -> int:
+    """Longest sequence in tokens (no limit for T5, whose positions are relative)."""
+    of_text = config.get_text_config()
+    rope = getattr(of_text, "rope_parameters", None) or {}
+    if rope.get("rope_type") == "longrope":
+        # one token beyond it changes the rotation of all positions of a batch (Phi 3)
+        return int(rope["original_max_position_embeddings"])
+    # T5's files hold a meaningless n_positions
+    last = "max_encoder_position_embeddings" if config.is_encoder_decoder else "n_positions"
+    found = [getattr(of_text, name, None) or 0 for name in (*LONGEST, last)]
+    shift = (of_text.pad_token_id or 0) + 1 if SHIFTED.search(of_text.model_type) else 0
+    return int(next((limit - shift for limit in found if limit > 0), 2**31))

@@ -1,7 +1,6 @@
 """``logprobs``: log P(token) of every continuation token after its prompt, as rows."""
 
 import time
-from collections.abc import Hashable, Iterable
 from functools import cache
 from itertools import chain
 from os.path import commonprefix  # of any sequences
@@ -11,9 +10,9 @@ import pandas as pd
 
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.families import Branches
-from probelib.lm.internals.forwards import retry_on_oom
+from probelib.lm.internals.hf_model import retry_on_oom
 from probelib.lm.plain import NOTE
-from probelib.lm.selfcheck import paths_of, score_by
+from probelib.lm.selfcheck import score_by
 from probelib.lm.tokens import check_length
 from probelib.lm.tree import Tree
 
@@ -28,7 +27,7 @@ def logprobs(
                    before the word; a text is a list of one
     end            also return what follows (one more token per row)
     path           "auto" (the fastest one that passes the self-check on this model), or one of
-                   ``selfcheck.PATHS``; of a masked language model "pseudo"
+                   ``model.paths``
 
     columns
         prompt, candidate   indices into ``prompts`` and into its continuations
@@ -57,7 +56,7 @@ def logprobs(
     lists = [[texts] if isinstance(texts, str) else texts for texts in continuations]
     named = [f"continuations of the prompt {prompt[:50]!r}" for prompt in prompts]
     continuations = list(map(texts_of, named, lists))
-    allowed = ("auto", *paths_of(model))
+    allowed = ("auto", *model.paths)
     if path not in allowed:
         raise ProbeError(f"path is {path!r}; allowed for {model.name}: {', '.join(allowed)}")
     if end:
@@ -76,17 +75,19 @@ def logprobs(
 def _requests(model, prompts: list[str], continuations: list[list[str]], end: bool):
     """The distinct requests: contexts (ids of the distinct prompts), branches (index of a context,
     ids of a continuation), and per row prompt, candidate, branch, length (of the sequence)."""
+    # the number of each value, and the distinct values in the order of their first appearance
+    numbered = lambda values: pd.factorize(np.fromiter(values, object))
     sizes = np.array([len(texts) for texts in continuations], dtype=np.int64)
     prompt = np.repeat(np.arange(len(prompts)), sizes)
     candidate = np.arange(len(prompt)) - np.repeat(sizes.cumsum() - sizes, sizes)
-    context, prompts = _numbered(prompts)
-    text, texts = _numbered(chain.from_iterable(continuations))
-    contexts = model.tokens.prompts(prompts)
+    context, prompts = numbered(prompts)
+    text, texts = numbered(chain.from_iterable(continuations))
+    contexts = model.tokens.prompts(list(prompts))
     # without an end-of-sequence token only the arg-max is requested
-    tail = (model.eos if model.eos is not None else -1,) * end
-    form, ids = _numbered(each + tail for each in model.tokens.continuations(texts))
+    tail = (model.tokens.eos if model.tokens.eos is not None else -1,) * end
+    form, ids = numbered(each + tail for each in model.tokens.continuations(list(texts)))
     asked = context[prompt]  # the distinct prompt of each row
-    branch, distinct = _numbered(zip(asked.tolist(), form[text].tolist(), strict=True))
+    branch, distinct = numbered(zip(asked.tolist(), form[text].tolist(), strict=True))
     branches = [(c, ids[i]) for c, i in distinct]
     before = np.array([len(tokens) for tokens in contexts], dtype=np.int64)[asked]
     own = np.array([len(tokens) for tokens in ids], dtype=np.int64)[form[text]]
@@ -97,13 +98,6 @@ def _requests(model, prompts: list[str], continuations: list[list[str]], end: bo
         check_length(model, prompts[asked[longest.argmax()]], int(longest.max()))
     rows = {"prompt": prompt, "candidate": candidate, "branch": branch, "length": before + own}
     return contexts, branches, pd.DataFrame(rows)
-
-
-def _numbered(values: Iterable[Hashable]) -> tuple[np.ndarray, list]:
-    """The number of each value, and the distinct values in the order of their first appearance."""
-    numbers: dict = {}
-    each = [numbers.setdefault(value, len(numbers)) for value in values]
-    return np.array(each, dtype=np.int64), list(numbers)
 
 
 def score_ids(model, contexts: list[list[int]], branches: Branches, path: str = "auto"):
@@ -150,4 +144,4 @@ def tree_tokens(model, prompts: list[str], continuations: list[list[str]], end=F
     """Number of tokens that ``logprobs`` would forward on the tree for these requests."""
     ids = map(model.tokens.continuations, continuations)
     branches = [(p, each + (-1,) * end) for p, own in enumerate(ids) for each in own]
-    return len(Tree(model.tokens.prompts(prompts), branches))
+    return len(Tree(model.tokens.prompts(prompts), branches).token)

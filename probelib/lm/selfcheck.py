@@ -8,7 +8,6 @@ import warnings
 from contextlib import contextmanager, suppress
 from functools import partial
 from os.path import isfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,13 +17,11 @@ import torch
 from probelib import files, paths
 from probelib.errors import ProbeError
 from probelib.lm.families import QUERIES, SHARED
-from probelib.lm.internals.forwards import FORWARD, retry_on_oom, text_ids, weight_sums
+from probelib.lm.internals.hf_model import FORWARD, retry_on_oom, text_ids, weight_sums
 from probelib.lm.plain import score_encdec, score_masked, score_plain, score_repeated
 from probelib.lm.tree import score_tree
 from probelib.lm.version import scoring
 
-# fastest first; "alone" is "plain" one sequence at a time
-PATHS = ("tree", "repeated", "plain", "alone")
 # Nats per token. Half precision differs from itself by as much under another attention kernel. With
 # 8 bits, rounding a sum differently moves some activations to the next of 256 steps (fewer than 1
 # token in 50, up to 0.07 nats observed).
@@ -39,40 +36,30 @@ WINDOWS = ("sliding_window", "attention_chunk_size", "index_topk")  # names in c
 
 
 def choose(model) -> tuple[str, str]:
-    """The path that scores a model, the first of ``PATHS`` that agrees with single sequences
-    ("pseudo" for a masked language model), and why it is not a faster one: also a warning. That
-    the fastest passed is noted in the user's cache: see ``_note``."""
-    note = _note(model)
+    """The path that scores a model, the first of its ``paths`` that agrees with single sequences,
+    and why it is not a faster one: also a warning.
+
+    A pass of the fastest on a CPU, in float32, is noted in the user's cache, under a name of these
+    weights and settings, this code, these libraries and this processor; in other cases (GPUs, half
+    precision, weights in memory) the check is made each time."""
+    hf_model, loaded, note = model.hf_model, vars(model).get("_loaded"), None
+    exact = hf_model.dtype == torch.float32 and hf_model.device.type == "cpu" and not model.quantize
+    if exact and not model.masked and loaded and loaded == weight_sums(hf_model):
+        names = "_attn_implementation", "_experts_implementation"
+        about = [getattr(hf_model.config, name, None) for name in names]
+        about += [loaded, model.probe, model.budget, torch.backends.cpu.get_cpu_capability()]
+        note = paths.CHECKS / files.sha256(repr([*about, scoring()]).encode())[:16]
     with FORWARD:
         failed = {} if note and isfile(note) else failures(model)
     if note and not failed:
         with suppress(OSError, ProbeError):  # the cache cannot be written
             files.write(note, model.name, lasting=False)
-    path = next(path for path in paths_of(model) if path not in failed)
+    path = next(path for path in model.paths if path not in failed)
     why = "; ".join(f"{faster}: {reason}" for faster, reason in failed.items())
     if why:
         said = f"{model.name} is scored on the path {path!r}, slower than the tree ({why})"
         warnings.warn(said, stacklevel=4)
     return path, why
-
-
-def _note(model) -> Path | None:
-    """The file that notes a pass of these weights and settings with this code, these libraries and
-    this processor; None: the check is made each time (GPUs, half precision, weights in memory)."""
-    hf_model, loaded = model.hf_model, vars(model).get("_loaded")
-    exact = hf_model.dtype == torch.float32 and hf_model.device.type == "cpu" and not model.quantize
-    if not exact or model.masked or not loaded or loaded != weight_sums(hf_model):
-        return None
-    names = "_attn_implementation", "_experts_implementation"
-    about = [getattr(hf_model.config, name, None) for name in names]
-    about += [loaded, model.probe, model.budget, torch.backends.cpu.get_cpu_capability(), scoring()]
-    return paths.CHECKS / files.sha256(repr(about).encode())[:16]
-
-
-def paths_of(model) -> tuple[str, ...]:
-    """The paths that may score a local model. A candidate of an encoder-decoder shares no token
-    with its prompt, so there is no tree."""
-    return ("pseudo",) if model.masked else PATHS[2:] if model.encoder_decoder else PATHS
 
 
 def score_by(model, path: str, contexts, branches, budget: int) -> tuple[list, list, dict]:
@@ -91,7 +78,7 @@ def failures(model) -> dict[str, str]:
     """Path -> why it does not reproduce the log-probs of single sequences, for the paths faster
     than the first that does; also with attention windows that matter in a short check."""
     failed: dict[str, str] = {}
-    for path in paths_of(model)[:-1]:
+    for path in model.paths[:-1]:
         check = partial(_why_not, model, path)
         why = retry_on_oom(model, check)
         with narrow_windows(model.hf_model, SHARED // 2) as narrowed:

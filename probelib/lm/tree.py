@@ -45,21 +45,23 @@ class Tree:
     branches   (index of the context, token ids); the last token is predicted and gets no node
 
     ends         [contexts] the last node of each context
-    predicting   [tokens of all branches] the node that predicts each
+    predicting   [tokens of all branches] the node that predicts each; ``cuts``: where a new branch
+                 begins
     """
 
     def __init__(self, contexts: Sequence[Sequence[int]], branches: Branches = ()):
         known: dict[int, int] = {}  # (parent, token) as a number -> node, from 1 on as they come
-
-        def walk(node: int, tokens: Sequence[int]) -> list[int]:
-            path = [node]
+        ends, paths = list[int](), list[list[int]]()
+        behind = ((ends[c], tokens[:-1]) for c, tokens in branches)  # read after all contexts
+        for start, tokens in chain(((0, context) for context in contexts), behind):
+            path = [start]
             for token in tokens:
                 path.append(known.setdefault(path[-1] << 32 | token, len(known) + 1))
-            return path
-
-        ends = [walk(0, context)[-1] for context in contexts]
-        paths = [walk(ends[c], tokens[:-1])[: len(tokens)] for c, tokens in branches]
-        self._stops = np.cumsum([len(path) for path in paths], dtype=np.int64).tolist()
+            ends.append(path[-1])
+            paths.append(path)
+        lengths = [len(tokens) for _, tokens in branches]
+        paths = [path[:n] for path, n in zip(paths[len(contexts) :], lengths, strict=True)]
+        self.cuts = np.cumsum(lengths, dtype=np.int64)[:-1]
         keys = np.fromiter(known, np.int64, len(known))
         parent = [-1, *(keys >> 32).tolist()]  # node 0, before all contexts, is none of the tree's
         size, free, depth, place = ([value] * len(parent) for value in (1, 0, -1, -1))
@@ -75,20 +77,8 @@ class Tree:
         self.token, self.depth = by_place(keys & 0xFFFFFFFF), by_place(depth[1:])
         self.parent = number[by_place(parent[1:])]
         self.end = np.arange(len(order)) + by_place(size[1:])
-        self.ends = number[np.array(ends, dtype=np.int64)]
+        self.ends = number[np.array(ends[: len(contexts)], dtype=np.int64)]
         self.predicting = number[np.fromiter(chain.from_iterable(paths), np.int64)]
-
-    def __len__(self) -> int:
-        return len(self.token)
-
-    def cost(self, budget: int) -> dict[str, int]:
-        """What ``forward_tree`` forwards in rows of ``budget`` tokens."""
-        return {"forwarded_tokens": len(self), "forwards": -(-len(self) // budget)}
-
-    def by_branch(self, values: np.ndarray) -> list[np.ndarray]:
-        """[tokens of all branches] -> the part of each branch, as a view."""
-        stops = zip([0, *self._stops], self._stops, strict=False)
-        return [values[start:stop] for start, stop in stops]
 
 
 @torch.inference_mode()
@@ -115,7 +105,8 @@ def score_tree(hf_model, contexts: list[list[int]], branches: Branches, budget: 
     arrays = [(row, *to_numpy_checked(*results)) for row, results in picked]
     logprob = np.concatenate([scores for _, scores, _ in arrays])[request]
     argmax = np.concatenate([best[row] for row, _, best in arrays])[request]
-    return tree.by_branch(logprob), tree.by_branch(argmax), tree.cost(budget)
+    cost = {"forwarded_tokens": len(tree.token), "forwards": -(-len(tree.token) // budget)}
+    return np.split(logprob, tree.cuts), np.split(argmax, tree.cuts), cost
 
 
 def forward_tree(
@@ -133,7 +124,7 @@ def forward_tree(
 
     # without a config: sliding-window layers would drop keys
     cache = DynamicCache() if cache is None else cache
-    virtual, size = cache.get_seq_length(), len(tree)
+    virtual, size = cache.get_seq_length(), len(tree.token)
     soft, on_device = np.arange(virtual), partial(to_device, device=hf_model.device)
     ancestors = np.empty(0, dtype=np.int64)  # nodes in the cache
     for start in range(0, size, budget):

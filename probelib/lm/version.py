@@ -15,24 +15,21 @@ NO_SCORES = ("__init__.py", "memory.py", "names.py", "version.py", "gradients.py
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 
 
-def _sources(folder: Path = Path(__file__).parent) -> dict[str, bytes]:
-    """Name -> content of the files that compute scores."""
-    paths = sorted((*folder.rglob("*.py"), *folder.rglob("*.yaml")))
-    found = (path for path in paths if path.name not in NO_SCORES)
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
-
-
 # read again when a library's __init__.py was replaced (``state``): reading takes milliseconds
 _version = cache(lambda name, state: version(name).split("+")[0])
 
 
-def _versions() -> dict[str, str]:
+def on_disk(folder: Path = Path(__file__).parent) -> tuple[dict[str, bytes], dict[str, str]]:
+    """Name -> content of the files that compute scores; library -> its version."""
+    paths = sorted((*folder.rglob("*.py"), *folder.rglob("*.yaml")))
+    found = (path for path in paths if path.name not in NO_SCORES)
+    sources = {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
     origins = {name: vars(find_spec(name))["origin"] for name in LIBRARIES}
-    return {name: _version(name, Path(file).stat()[:7]) for name, file in origins.items()}
+    return sources, {n: _version(n, Path(file).stat()[:7]) for n, file in origins.items()}
 
 
 # as they are when this process imports the core: later changes on the disk are not what runs
-AT_IMPORT, VERSIONS = _sources(), _versions()
+AT_IMPORT, VERSIONS = on_disk()
 
 
 @cache
@@ -44,7 +41,7 @@ def scoring() -> dict[str, str]:
 
 def check_unchanged() -> None:
     """Raise ProbeError if the code or a library was exchanged on the disk since the import."""
-    versions, sources = _versions(), _sources()
+    sources, versions = on_disk()
     changed = [f"{n} {VERSIONS[n]} -> {now}" for n, now in versions.items() if now != VERSIONS[n]]
     if sources != AT_IMPORT and _digest(sources) != scoring()["code"]:
         changed.append("the code of probelib.lm")

@@ -9,8 +9,8 @@ what is scored                ``scores.score``, ``scores.score_answers``
 anchors p, f, n (4.1, 4.2)    ``measures.anchors``
 Eq. 1, PFD; Eq. 2, IRD        ``measures.pfd``, ``ird``; per fact: ``distances``, ``measure_facts``
 Eq. 3, MONITOR                ``measures.root``, ``monitor``; all models: ``measure``
-accuracy runs (4.3)           ``measures.verdicts``, ``accuracy``, ``summarize``
-is a generated text right?    ``answers.extract``, ``answers.matches``
+accuracy runs (4.3)           ``measures.verdicts``, ``accuracy``
+is a generated text right?    ``scores.extract``, ``scores.matches``
 fewer prompts (6.2)           ``measures.fewer_frames``
 tables 1 to 11                ``artifacts.table2``, ...; 1 and 7 need no more than their frame
 figures 1 to 12               ``artifacts.figure1``, ...
@@ -35,6 +35,6 @@ verdict of FC         first word       -                    the more probable of
 """
 
 from probelib.lm.names import tuned_pairs
-from probelib.monitor import answers, artifacts, measures, scores
+from probelib.monitor import artifacts, measures, scores
 from probelib.monitor.measures import measure
 from probelib.monitor.scores import score

@@ -210,7 +210,7 @@ def table9(facts: Facts, whole: Facts) -> Artifact:
 def table4(measured: Measured) -> Artifact:
     """The main results per model; ``common``: MONITOR over the facts that all models anchor."""
     table, common = measured.models.copy(), measures.anchored_by_all(measured.facts)
-    anchored = measures.anchored_accuracy(measured.facts).mean()
+    anchored = measured.relations.groupby("model")["anchored acc"].mean()
     table["anchored acc"] = table["model"].map(anchored)
     among = [facts[facts["fact"].isin(common)] for facts in measured.facts.values()]
     table["common facts"] = len(common)
@@ -252,11 +252,10 @@ def table10(measured: Measured, facts: Facts) -> Artifact:
 
 def table11(measured: Measured) -> Artifact:
     """The correlation of MONITOR with accuracy in every relation, over all and anchored facts."""
-    accuracies, rows = measures.anchored_accuracy(measured.facts), []
+    rows = []
     for relation, own in measured.relations.groupby("relation", sort=False):
-        anchored = accuracies.reindex(index=[relation], columns=own["model"]).iloc[0].to_numpy()
         r = _over_models(own["MONITOR"], own["avg acc"], own["model"])
-        r_anchored = _over_models(own["MONITOR"], anchored, own["model"])
+        r_anchored = _over_models(own["MONITOR"], own["anchored acc"], own["model"])
         rows.append({"relation": relation} | _columns(r_anchored, "r anchored") | _columns(r))
     table = pd.DataFrame(rows)
     paper = published("monitor/table11").set_index("relation")["pearson_r"]
@@ -288,7 +287,7 @@ def _families(measured: Measured) -> dict[str, list[str]]:
 def figure11(measured: Measured) -> Artifact:
     """MONITOR against size in the largest family, for relations with three facts (else all)."""
     sizes = measured.models[["model", "parameters"]]
-    table = measured.relations.drop(columns="base acc").merge(sizes, on="model")
+    table = measured.relations.drop(columns=["base acc", "anchored acc"]).merge(sizes, on="model")
     table["family"] = table["model"].map(family)
     largest = sizes["model"].map(family).value_counts().index[0]
     models = _families(measured).get(largest, [])
@@ -414,7 +413,8 @@ def _scatter(axis, table: pd.DataFrame, x: str, y: str) -> None:
 def correlations(measured: Measured, common: Measured, alone: Measured, relation: str) -> Artifact:
     """The correlations of the paper, ours beside the printed ones (``alone``: of table 6)."""
     models, shared, spread = measured.models, common.models, measures.instability(alone, relation)
-    anchored = models["model"].map(measures.anchored_accuracy(measured.facts).mean())
+    anchored = measured.relations.groupby("model")["anchored acc"].mean()
+    anchored = models["model"].map(anchored)
     ranks = models[["MONITOR", "avg acc"]].rank().assign(model=models["model"])
     n = len(next(iter(common.facts.values())))
     table4, table6 = published("monitor/table4"), published("monitor/table6")
@@ -454,7 +454,8 @@ def readings(measured: Measured, scores: dict, prompts: pd.DataFrame) -> Artifac
             used = {"all facts": facts, "anchored facts": facts[facts["anchored"].astype(bool)]}
             for denominator, among in used.items():
                 found = measures.accuracy(grid[grid.index.isin(among["fact"])], facts)
-                means[denominator].append(measures.summarize(found)["avg acc"].mean())
+                by_relation = found.groupby("relation", sort=False)["accuracy"]
+                means[denominator].append(by_relation.mean().mean())
         for denominator, accuracies in means.items():
             r = _over_models(measured.models["MONITOR"], accuracies, measured.models["model"])
             rows.append({"runs": runs, "denominator": denominator} | _columns(r))

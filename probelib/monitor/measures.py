@@ -20,7 +20,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import scipy.stats
-from pandas import DataFrame, Series
+from pandas import DataFrame
 
 from probelib import stats
 from probelib.errors import ProbeError, unknown
@@ -52,7 +52,7 @@ def anchors(scores: DataFrame, prompts: DataFrame) -> DataFrame:
     asked = prompts[["prompt", "template", "context"]]
     rows = scores.merge(asked, on="prompt", validate="many_to_one")
     relation = dict(zip(rows["fact"], rows["relation"], strict=True))
-    rows = rows[_of_anchors(rows)].sort_values(["template", "context"], kind="stable")
+    rows = rows.query(GRID["released13"]).sort_values(["template", "context"], kind="stable")
     sets = {fact: {"p": [], "f": [], "n": []} for fact in relation}
     columns = (rows[name] for name in ("fact", "context", "token_logprobs"))
     for fact, context, tokens in zip(*columns, strict=True):
@@ -108,8 +108,10 @@ class Measured:
     facts       model -> ``measure_facts``: one row per fact
     anchors     model -> ``anchors``
     runs        model -> ``accuracy`` of each of the R x M runs
-    relations   one row per model and relation: ``per_relation``, ``summarize`` of the runs, and
-                ``base acc`` (frame 1 without context); percent
+    relations   one row per model and relation: ``per_relation``; in percent, of the accuracy of
+                its runs ``avg acc``, ``max``, ``min``, ``std`` (ddof 1), ``base acc`` (frame 1
+                without context), and ``anchored acc`` (over the anchored facts alone, as the
+                released code counts)
     models      one row per model: table 4
     replicates  ``resample``: of ``MONITOR``, ``avg acc``, ``std`` [times, models, relations]
     """
@@ -137,8 +139,13 @@ def measure(scores: dict[str, DataFrame], prompts: DataFrame, seed: int = 0) -> 
     for place, (model, rows) in enumerate(scores.items()):
         own = resample({model: facts[model]}, seed=seed)["MONITOR"][:, 0]  # [times, relations]
         base = accuracy(verdicts(rows, prompts, "base"), facts[model])[["relation", "accuracy"]]
-        base, over_runs = base.rename(columns={"accuracy": "base acc"}), summarize(runs[model])
+        base = base.rename(columns={"accuracy": "base acc"})
+        over_runs = runs[model].groupby("relation", sort=False)["accuracy"]
+        over_runs = over_runs.agg(["mean", "max", "min", "std"]).reset_index()
+        over_runs = over_runs.rename(columns={"mean": "avg acc"})
         table = per_relation(facts[model], own).assign(model=model)
+        anchored = facts[model][facts[model]["anchored"].astype(bool)].groupby("relation")["acc"]
+        table["anchored acc"] = 100 * table["relation"].map(anchored.mean())
         relations.append(table.merge(over_runs, on="relation").merge(base, on="relation"))
         row = {"model": model, "parameters": rows.attrs.get("parameters")}
         row |= overall(facts[model], table, own) | {"avg acc": over_runs["avg acc"].mean()}
@@ -265,34 +272,17 @@ def instability(measured: Measured, relation: str) -> DataFrame:
     return rows[columns].sort_values("base acc")
 
 
-def anchored_accuracy(facts: dict[str, DataFrame]) -> DataFrame:
-    """Average accuracy (percent) over the anchored facts alone, as the released code counts: one
-    row per relation, one column per model; NaN where a model anchors no fact."""
-    used = {model: table[table["anchored"].astype(bool)] for model, table in facts.items()}
-    groups = {model: table.groupby("relation", sort=False) for model, table in used.items()}
-    return 100 * DataFrame({model: own["acc"].mean() for model, own in groups.items()})
-
-
 # ---- accuracy of runs (section 4.3)
 
 
-def _negative(rows: DataFrame) -> Series:
-    return rows["context"].str.startswith("negative")
-
-
-def _of_anchors(rows: DataFrame) -> Series:
-    """Whether a prompt belongs to the anchors: R + 1 + M per fact."""
-    return (rows["context"] == "none") | (rows["template"] == 1)
-
-
 GRID = {  # contexts and frames of each set of runs
-    "grid": _negative,  # R x M: every frame with every distractor (section 4.3)
-    "none+neg": lambda rows: _negative(rows) | (rows["context"] == "none"),  # R (M + 1)
-    "released13": _of_anchors,  # what eval.py runs: 7 + 1 + 5
-    "none": lambda rows: rows["context"] == "none",
-    "base": lambda rows: (rows["context"] == "none") & (rows["template"] == 1),
-    "positive": lambda rows: (rows["context"] == "positive") & (rows["template"] == 1),
-    "negative": lambda rows: _negative(rows) & (rows["template"] == 1),
+    "grid": "context.str.startswith('negative')",  # R x M: frames, distractors (section 4.3)
+    "none+neg": "context != 'positive'",  # R (M + 1)
+    "released13": "context == 'none' or template == 1",  # the anchors: what eval.py runs, 7 + 1 + 5
+    "none": "context == 'none'",
+    "base": "context == 'none' and template == 1",
+    "positive": "context == 'positive' and template == 1",
+    "negative": "context.str.startswith('negative') and template == 1",
 }
 
 
@@ -303,7 +293,7 @@ def verdicts(scores: DataFrame, prompts: DataFrame, runs: str = "grid") -> DataF
         raise unknown("set of runs", runs, GRID)
     rows = scores[["fact", "prompt"]].assign(correct=scores["correct"].astype(float))
     asked = prompts[["prompt", "template", "context"]]
-    rows = rows.merge(asked, on="prompt", validate="many_to_one").loc[GRID[runs]]
+    rows = rows.merge(asked, on="prompt", validate="many_to_one").query(GRID[runs])
     table = rows.pivot(index="fact", columns=["template", "context"], values="correct")
     return table.reindex(scores["fact"].drop_duplicates().to_numpy()).sort_index(axis=1)
 
@@ -319,12 +309,6 @@ def accuracy(grid: DataFrame, facts: DataFrame) -> DataFrame:
             if n:
                 rows.append((name, template, context, 100 * own[template, context].mean(), int(n)))
     return DataFrame(rows, columns=["relation", "template", "context", "accuracy", "n"])
-
-
-def summarize(runs: DataFrame) -> DataFrame:
-    """Per relation ``avg acc``, ``max``, ``min`` and ``std`` (ddof 1) of runs."""
-    table = runs.groupby("relation", sort=False)["accuracy"].agg(["mean", "max", "min", "std"])
-    return table.rename(columns={"mean": "avg acc"}).reset_index()
 
 
 # ---- forms of the prompt (section 3.1)
@@ -379,7 +363,7 @@ def spread_of_paraphrases(judged: DataFrame) -> DataFrame:
 def by_prompt(scores: DataFrame, prompts: DataFrame, fact: str) -> DataFrame:
     """The prompts of a fact's anchors, with their ``probability`` (mean over the gold answer's
     tokens) and ``distance`` from the primary anchor."""
-    rows = prompts[(prompts["fact"] == fact) & _of_anchors(prompts)]
+    rows = prompts[prompts["fact"] == fact].query(GRID["released13"])
     tokens = scores.set_index("prompt")["token_logprobs"][rows["prompt"]]
     found = [np.exp(logprobs.astype(float)) for logprobs in tokens]  # [L] each
     primary = found[rows["context"].tolist().index("positive")]
@@ -418,7 +402,7 @@ def most_unstable(grids: dict[str, DataFrame]) -> tuple[str, str]:
 def most_apart(scores: dict[str, DataFrame], prompts: DataFrame) -> tuple[str, list[str]]:
     """A base prompt and two models that answer it with the most different probabilities, the surer
     one first (figure 2). If no two models answer a prompt: of all models."""
-    base = prompts["prompt"][GRID["base"](prompts)]
+    base = prompts.query(GRID["base"])["prompt"]
     rows = pd.concat([s[s["prompt"].isin(base)].assign(model=m) for m, s in scores.items()])
     right = rows[rows["correct"].astype(bool)]
     rows = right if right["prompt"].duplicated().any() else rows

@@ -1,5 +1,7 @@
-"""What MONITOR scores: the facts and prompts of every artifact, and the calls that score them."""
+"""What MONITOR scores: the facts and prompts of every artifact, and the calls that score them; and
+whether a generated text is the right answer (appendix A)."""
 
+import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -11,10 +13,12 @@ import pandas as pd
 from probelib import facts, lm, prompts, store
 from probelib.errors import ProbeError, texts_of
 from probelib.facts import Facts
-from probelib.monitor.answers import decide, extract, matches
+from probelib.facts.names import fold
 from probelib.monitor.measures import GRID
 
 EFFECTS = {"positive": "pos. context", "negative1": "neg. context", "none": "framing"}  # table 7
+ENDS = "\n.;!?,"  # an answer ends before the first of these
+UNTIL_END = re.compile(f"[^{ENDS}]*")
 
 
 def score(
@@ -56,6 +60,37 @@ def score_answers(model, framed: pd.DataFrame, gold: pd.DataFrame, folder: str |
     if generated is not None:
         rows.attrs["cost"] = store.sum_costs([rows.attrs["cost"], generated.attrs["cost"]])
     return rows
+
+
+def extract(text: str) -> str:
+    """The answer in a generated text, cut before the first line break or one of ``. ; ! ? ,``."""
+    return UNTIL_END.match(text.lstrip())[0].strip()
+
+
+def matches(answer: str, gold: str, done: bool = True) -> bool | None:
+    """Whether a generated answer is the gold object, then one of ``. ; ! ? ,``, a line break or the
+    end. Case and the encoding of accents do not matter; a gold object may hold a full stop. If
+    generation is not ``done``, None means that the known beginning does not decide it."""
+    text, gold = fold(answer.lstrip()), fold(gold.strip())
+    if text.startswith(gold):
+        rest = text[len(gold) :].lstrip(" \t")
+        return rest[0] in ENDS if rest else done or None
+    return False if done or not gold.startswith(text.rstrip()) else None
+
+
+def decide(scores: pd.DataFrame, generated: pd.DataFrame | None = None) -> pd.Series:
+    """Whether greedy decoding answers each row's prompt with its label; None: not decided yet.
+    Teacher forcing already shows how greedy decoding begins (``greedy_text``). The few prompts that
+    this leaves open (other tokens of the same answer, a blank after it) need ``generated`` text."""
+    greedy = (scores[column].tolist() for column in ("greedy_text", "label", "greedy_done"))
+    verdict = [matches(text, label, done) for text, label, done in zip(*greedy, strict=True)]
+    if generated is not None:
+        text = dict(zip(generated["prompt"], generated["text"], strict=True))
+        rows = enumerate(zip(scores["prompt"].tolist(), scores["label"].tolist(), strict=True))
+        for place, (prompt, label) in rows:
+            if verdict[place] is None and prompt in text:
+                verdict[place] = matches(text[prompt], label)
+    return pd.Series(verdict, index=scores.index, dtype=object)
 
 
 def facts_shown(panel: Facts, relations, taught, n_facts="panel", seed: int = 0) -> Facts:
@@ -133,7 +168,7 @@ def score_forms(
 def generate_framings(model, fact: str, facts: Facts) -> pd.DataFrame:
     """What a model answers to all frames of a fact, and to frame 1 in each context (figure 1)."""
     framed, gold = prompts.with_contexts(facts), gold_label(facts, fact)
-    rows = framed[(framed["fact"] == fact) & GRID["released13"](framed)]
+    rows = framed[framed["fact"] == fact].query(GRID["released13"])
     found = model.generate(rows["text"].tolist())["text"].map(extract).tolist()
     rows = rows[["context", "template", "text"]]
     return rows.assign(answer=found, correct=[matches(answer, gold) for answer in found])
@@ -170,7 +205,7 @@ def misprimed_prompt(model, scores: list, framed: pd.DataFrame, relation: str) -
     distractor. Prompts of ``relation`` come first, then the surest answers. Without such a prompt,
     one that the first model answers, if any."""
     bare = framed[framed["context"] == "none"].set_index(["fact", "template"])["text"]
-    queue = framed[GRID["negative"](framed)]
+    queue = framed.query(GRID["negative"])
     first, second = (own.set_index("prompt").loc[queue["prompt"]] for own in scores)
     rank = 2 * first["correct"].to_numpy(int) - second["correct"].to_numpy(int)
     queue = queue.assign(rank=rank, logprob=first["logprob"].to_numpy())
@@ -217,7 +252,7 @@ def time_both(model, facts: Facts) -> pd.DataFrame:
     for i in range(-1, 3):  # three rounds after the warm-up
         for way in ("generated", "teacher-forced"):
             for what, runs in studies.items():
-                asked = framed[GRID[runs](framed)]
+                asked = framed.query(GRID[runs])
                 with tempfile.TemporaryDirectory() as fresh:
                     if way == "generated":
                         found = store.generate(model, asked, fresh)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from probelib.errors import texts_of, unknown
 from probelib.files import templates_path
-from probelib.lm.internals.weights import QUANTIZE
+from probelib.lm.internals.folders import QUANTIZE
 from probelib.lm.loading import connect, load
 from probelib.lm.model import DTYPES
 from probelib.lm.names import is_id, short_names, split_display, with_base

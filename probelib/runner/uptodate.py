@@ -169,7 +169,7 @@ def write(profile: str, step: Step, now: dict, seconds: float) -> None:
     """Record that the step succeeded."""
     made = {"products": products(profile, step), "seconds": seconds}
     made["needs"] = {need: _key(profile, need) for need in step.needs}
-    files.write_json(_file(profile, step.notebook), files.sealed(now | made))
+    files.write_sealed(_file(profile, step.notebook), now | made)
 
 
 def executed_path(profile: str, notebook: str, suffix: str = "") -> Path:
@@ -221,7 +221,7 @@ def _file(profile: str, notebook: str) -> Path:
 def _key(profile: str, notebook: str) -> str:
     """A digest of a finished step with its products, for the records of steps that need it."""
     record = read(profile, notebook).items()
-    return _digest({k: v for k, v in record if k not in ("seconds", "digest")})
+    return _digest({k: v for k, v in record if k != "seconds"})
 
 
 def _digest(value: object) -> str:

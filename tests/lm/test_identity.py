@@ -183,17 +183,17 @@ def test_stored_scores_are_confirmed_by_the_probe(tmp_path):
 
 def test_code_that_is_exchanged_while_a_process_runs_is_an_error(monkeypatch):
     version.check_unchanged()
-    monkeypatch.setattr(version, "_sources", lambda: version.AT_IMPORT | {"tree.py": b"x = 1"})
-    monkeypatch.setattr(version, "_versions", lambda: version.VERSIONS | {"torch": "9.9"})
+    exchanged = version.AT_IMPORT | {"tree.py": b"x = 1"}, version.VERSIONS | {"torch": "9.9"}
+    monkeypatch.setattr(version, "on_disk", lambda: exchanged)
     with pytest.raises(ProbeError, match="torch .* -> 9.9, the code of probelib.lm: exchanged"):
         version.check_unchanged()
 
 
 def test_a_library_that_is_exchanged_is_asked_for_its_version_again(monkeypatch):
     monkeypatch.setattr(version, "version", lambda name: "9.9+cpu")
-    assert version._versions() == version.VERSIONS  # the files are those of before
+    assert version.on_disk()[1] == version.VERSIONS  # the files are those of before
     monkeypatch.setattr(version, "find_spec", lambda name: __spec__)
-    assert set(version._versions().values()) == {"9.9"}
+    assert set(version.on_disk()[1].values()) == {"9.9"}
 
 
 # Nothing of an owner or the process is changed, and nothing of theirs changes a score

@@ -134,7 +134,7 @@ def test_a_turn_may_end_otherwise_than_a_text(folder, t5, tmp_path):
         asked = torch.tensor(one.tokens.prompts([PROMPT]))
         ids = one.hf_model.generate(asked, **options)[0, -6:].tolist()
         copy = shutil.copytree(one.folder, tmp_path / one.folder.name)
-        wishes = json.dumps({"eos_token_id": [one.eos, ids[2]]})
+        wishes = json.dumps({"eos_token_id": [one.tokens.eos, ids[2]]})
         (copy / "generation_config.json").write_text(wishes)
         other = lm.load(copy)
         first = ids.index(ids[2])  # greedy text may repeat itself
@@ -152,8 +152,8 @@ def test_end_of_sequence_after_the_answer(model):
     row = model.logprobs([PROMPT], [[" Paris"]], end=True).iloc[0]
     with torch.inference_mode():
         asked = torch.tensor(model.tokens.prompts([PROMPT + " Paris"]))
-        logits = model.hf_model(asked).logits[0, -1]
-    assert row["eos_logprob"] == pytest.approx(logits.log_softmax(-1)[model.eos].item(), abs=1e-4)
+        logprobs = model.hf_model(asked).logits[0, -1].log_softmax(-1)
+    assert row["eos_logprob"] == pytest.approx(logprobs[model.tokens.eos].item(), abs=1e-4)
     assert np.isnan(model.logprobs([PROMPT], [[" Paris"]]).iloc[0]["eos_logprob"])
 
 

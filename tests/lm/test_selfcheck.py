@@ -42,7 +42,7 @@ SABOTAGED = {"window": without_window, "tree": without_tree}
 @pytest.fixture(autouse=True)
 def only_the_tree(monkeypatch):
     """One path less to check."""
-    monkeypatch.setattr(selfcheck, "PATHS", ("tree", "plain", "alone"))
+    monkeypatch.setattr("probelib.lm.model.PATHS", ("tree", "plain", "alone"))
 
 
 def small(family: str, dtype, scale: float):

@@ -163,15 +163,15 @@ def test_the_nodes_are_the_distinct_beginnings_in_order(contexts, branches):
     paths = [*contexts, *([*contexts[context], *tokens[:-1]] for context, tokens in branches)]
     nodes = sorted({tuple(path[:n]) for path in paths for n in range(1, len(path) + 1)})
     tree = Tree(contexts, branches)
-    found = list(zip(tree.token, tree.depth, strict=True))
-    assert [(path[-1], len(path) - 1) for path in nodes] == found
+    assert tree.token.tolist() == [path[-1] for path in nodes]
+    assert tree.depth.tolist() == [len(path) - 1 for path in nodes]
     assert [tuple(context) for context in contexts] == [nodes[end] for end in tree.ends]
     for number, path in enumerate(nodes):  # the subtree: every path that begins with this one
         below = [other[: len(path)] == path for other in nodes]
         assert list(np.flatnonzero(below)) == list(range(number, tree.end[number]))
-    for (context, tokens), found in zip(branches, tree.by_branch(tree.predicting), strict=True):
-        before = [(*contexts[context], *tokens[:k]) for k in range(len(tokens))]
-        assert [nodes[node] for node in found] == before
+    before = [(*contexts[c], *tokens[:k]) for c, tokens in branches for k in range(len(tokens))]
+    assert [nodes[node] for node in tree.predicting] == before
+    assert tree.cuts.tolist() == np.cumsum([len(tokens) for _, tokens in branches])[:-1].tolist()
 
 
 def test_log_softmax_by_hand_and_in_float32():

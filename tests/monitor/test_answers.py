@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from probelib.monitor import answers
+from probelib.monitor.scores import decide, extract, matches
 
 COMPOSED, DECOMPOSED = "S\u00e3o", "Sa\u0303o"  # one character with its accent, or two
 
@@ -29,17 +29,17 @@ COMPOSED, DECOMPOSED = "S\u00e3o", "Sa\u0303o"  # one character with its accent,
     ],
 )
 def test_what_counts_as_the_right_answer(gold, done, verdict, texts):
-    assert [answers.matches(text, gold, done) for text in texts] == [verdict] * len(texts)
+    assert [matches(text, gold, done) for text in texts] == [verdict] * len(texts)
 
 
 def test_generated_text_decides_what_teacher_forcing_leaves_open():
     columns = {"prompt": list("abc"), "label": "Paris", "greedy_text": [" Par", " Rome", " Par"]}
     scores = pd.DataFrame(columns | {"greedy_done": False})
     generated = pd.DataFrame({"prompt": ["a"], "text": [" Paris. And"]})
-    assert answers.decide(scores).tolist() == [None, False, None]
-    assert answers.decide(scores, generated).tolist() == [True, False, None]
+    assert decide(scores).tolist() == [None, False, None]
+    assert decide(scores, generated).tolist() == [True, False, None]
 
 
 def test_an_answer_is_cut_at_the_first_stop():
     texts = ["\n Paris. It", " New York, USA", "  ", "."]
-    assert list(map(answers.extract, texts)) == ["Paris", "New York", "", ""]
+    assert list(map(extract, texts)) == ["Paris", "New York", "", ""]

@@ -17,7 +17,7 @@ def measured() -> measures.Measured:
     models = models.assign(MONITOR=[0.2, 0.5], **ends, **{"avg acc": [5.0, 35.0]})
     rows = pd.DataFrame({"relation": ["P36", "P37"] * 2, "model": ["a-1m"] * 2 + ["a-2m"] * 2})
     rows = rows.assign(MONITOR=[0.2, np.nan, 0.4, 0.6], n=2, std=[1.0, 0, 3, 2], **ends)
-    rows["avg acc"] = rows["base acc"] = [10.0, 0, 12, 20]
+    rows["avg acc"] = rows["base acc"] = rows["anchored acc"] = [10.0, 0, 12, 20]
     values = np.array([[[0.2, np.nan], [0.4, 0.6]], [[0.3, np.nan], [0.45, 0.7]]])
     table = pd.DataFrame({"fact": list("xy"), "relation": ["P36", "P37"], "anchored": True})
     table = table.assign(acc=0.5, root=0.1, pbar=0.5, ird=0.1)

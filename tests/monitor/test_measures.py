@@ -132,7 +132,7 @@ def test_the_grid_has_every_frame_after_every_distractor():
     found = grid.set_index(["template", "context"])[["accuracy", "n"]]
     assert found["accuracy"].tolist() == [50, 0, 50, 100] and found["n"].eq(2).all()
     assert found.index.tolist() == [(t, f"negative{n}") for t in (1, 2) for n in (1, 2)]
-    summary = monitor.summarize(grid).iloc[0]
+    summary = monitor.measure({"x": scores}, prompts).relations.iloc[0]
     assert summary[["avg acc", "max", "min"]].tolist() == [50, 100, 0]
     assert summary["std"] == pytest.approx(np.std([50, 0, 50, 100], ddof=1))
     sizes = {runs: monitor.verdicts(scores, prompts, runs).shape[1] for runs in monitor.GRID}
@@ -212,7 +212,7 @@ def test_models_are_compared_on_the_facts_that_all_of_them_anchor():
     scores, prompts = answered(x="ab", y="b")
     measured = monitor.measure(scores, prompts)
     assert list(monitor.anchored_by_all(measured.facts)) == ["b"]
-    assert monitor.anchored_accuracy(measured.facts)["y"].tolist() == [100]
+    assert measured.relations.set_index("model")["anchored acc"]["y"] == 100
     common = monitor.measure_common(measured, scores, prompts)
     assert common.models["coverage"].tolist() == [1.0, 1.0]
     assert common.models["MONITOR"].tolist() == pytest.approx([monitor.monitor(table(B))] * 2)

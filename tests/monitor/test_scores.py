@@ -4,7 +4,7 @@ import pytest
 
 from probelib import facts, lm, prompts
 from probelib.errors import ProbeError
-from probelib.monitor import answers, scores
+from probelib.monitor import scores
 
 
 @pytest.mark.parametrize("name", ["atlas-neox-0.15m", "atlas-llama-0.6m"])
@@ -18,12 +18,12 @@ def test_flags_decide_as_generation_does(name):
     rows = model.logprobs(framed["text"].tolist(), [[f" {each}"] for each in label], end=True)
     rows = rows.assign(prompt=framed["prompt"], label=label)
     written = model.generate(framed["text"].tolist(), max_new_tokens=15)
-    truth = list(map(answers.matches, written["text"], label))
-    decided = answers.decide(rows).tolist()
+    truth = list(map(scores.matches, written["text"], label))
+    decided = scores.decide(rows).tolist()
     assert all(verdict in (None, right) for verdict, right in zip(decided, truth, strict=True))
     # there is something to decide
     assert decided.count(None) < 0.2 * len(truth) and sum(truth) > 20
-    assert answers.decide(rows, written.assign(prompt=framed["prompt"])).tolist() == truth
+    assert scores.decide(rows, written.assign(prompt=framed["prompt"])).tolist() == truth
 
 
 def test_two_models_of_one_display_name_are_refused(tmp_path, monkeypatch):

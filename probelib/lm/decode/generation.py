@@ -9,7 +9,7 @@ import torch
 
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.decode.shared_cache import run_searches
-from probelib.lm.internals.forwards import retry_on_oom
+from probelib.lm.internals.hf_model import retry_on_oom
 from probelib.lm.plain import pad_right
 from probelib.lm.tokens import check_length
 

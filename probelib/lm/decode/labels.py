@@ -21,7 +21,7 @@ import pandas as pd
 
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.decode.shared_cache import run_searches
-from probelib.lm.internals.forwards import retry_on_oom
+from probelib.lm.internals.hf_model import retry_on_oom
 from probelib.lm.scoring import tree_tokens
 from probelib.lm.tokens import check_length
 
@@ -45,7 +45,7 @@ class Labels:
 
     def __init__(self, model, labels: Mapping[str, list[str]], end: bool = True):
         """``end``: labels include the end token; without it none may be a prefix of another."""
-        if end and model.eos is None:
+        if end and model.tokens.eos is None:
             raise ProbeError(f"{model.name} has no end-of-sequence token; search with end=False")
         if not isinstance(labels, Mapping) or not labels:
             given = str(labels)[:60] if labels else "empty"
@@ -57,7 +57,7 @@ class Labels:
             if not texts:
                 raise ProbeError(f"candidate {candidate!r} has no label")
             ids = [model.tokens.continuation(text) for text in dict.fromkeys(texts)]
-            rows += [(i + ((model.eos,) if end else ()), owner) for i in ids]
+            rows += [(i + ((model.tokens.eos,) if end else ()), owner) for i in ids]
         rows.sort()
         for (left, a), (right, b) in zip(rows, rows[1:], strict=False):
             if not end and left == right[: len(left)] and left != right:

@@ -75,8 +75,8 @@ class SharedCache:
         """Forward the tree of some prompts: the positions of their ends, log-probs there."""
         tree, outputs = Tree(prompts), []
         ends, end = np.unique(tree.ends, return_inverse=True)
-        for start in range(0, len(tree), budget):
-            stop = min(start + budget, len(tree))
+        for start in range(0, len(tree.token), budget):
+            stop = min(start + budget, len(tree.token))
             keep = ends[(start <= ends) & (ends < stop)] - start
             wanted: Ints = keep if len(keep) else [0]
             logprobs = self.extend(tree.token[start:stop], tree.parent[start:stop], wanted)

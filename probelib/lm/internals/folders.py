@@ -21,6 +21,11 @@ FILES = (".json", ".safetensors", ".model", ".spm", ".codes", ".txt", ".jinja")
 MANIFESTS = paths.PACKAGE / "organisms" / "manifests"
 TOKENIZER_FILES = DATA["tokenizer_files"]
 EMBEDDINGS = ("embed", "wte", "wpe", "shared.weight", "lm_head")  # parts of tensors' names
+# llm_int8_threshold 0: no outlier columns per batch, so that scores do not depend on the batch
+QUANTIZE: dict[str, dict] = {
+    "8bit": {"load_in_8bit": True, "llm_int8_threshold": 0.0},
+    "4bit": {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"},
+}
 BUFFERS = (".attn.bias", ".attention.bias", ".masked_bias", ".inv_freq")  # ends; older files'
 
 
@@ -186,31 +191,24 @@ def digest_files(listed: Iterable[Path]) -> str:
     sha = hashlib.sha256()
     for path in listed:
         sha.update(os.fsencode(path.name))
-        if commit_of(path.parent) and path.resolve().parent.name == "blobs":
-            sha.update(path.resolve().name.encode())
+        blob = path.resolve()
+        if blob.parent.name == "blobs" and blob.parent.parent.name.startswith("models--"):
+            sha.update(blob.name.encode())
             continue
         with open(path, "rb") as file:
             hashlib.file_digest(file, lambda: sha)
     return sha.hexdigest()[:16]
 
 
-def commit_of(folder: Path) -> str | None:
-    """The commit of a folder in Hugging Face's cache, which names a snapshot; None elsewhere."""
-    triples = zip(folder.parts, folder.parts[1:], folder.parts[2:], strict=False)
-    return next((c for a, b, c in triples if b == "snapshots" and a.startswith("models--")), None)
-
-
 def check_complete(folder: Path) -> None:
     """Raise ProbeError for a folder without config, intact safetensors or tokenizer."""
     if not (folder / "config.json").is_file():
         raise ProbeError(f"{folder} has no config.json: it is not a model folder")
-    if not weight_files(folder):
+    if not (listed := weight_files(folder)):
         what = f"{folder} has no model.safetensors and no index of several"
         raise ProbeError(f"{what}. Pickled weights (*.bin) are never loaded: save the model anew")
-    index = weight_map(folder)
-    for path in weight_files(folder):
+    for path, own in sorted(listed.items()):
         held = set(read_header(path))
-        own = {name for name, file in index.items() if file == path.name}
         if own and held != own:  # a tensor in two files is loaded from either of them
             what = f"{path} and model.safetensors.index.json disagree about {min(held ^ own)!r}"
             raise ProbeError(f"{what}. Save the model again into an empty folder")
@@ -229,26 +227,30 @@ def stored_quantization(folder: Path) -> dict:
         return {}
 
 
-def weight_files(folder: Path) -> list[Path]:
-    """The safetensors that transformers loads: model.safetensors, or those of its index."""
-    single = folder / "model.safetensors"
+def packed_as(stored: dict) -> str:
+    """The precision of a ``quantization_config``: "8bit", "4bit", or another method's name."""
+    method = stored.get("quant_method", "bitsandbytes")  # maybe an enumeration
+    method = str(getattr(method, "value", method)).removesuffix("_4bit").removesuffix("_8bit")
+    four = stored.get("load_in_4bit") or stored.get("_load_in_4bit")
+    return ("4bit" if four else "8bit") if method == "bitsandbytes" else method
+
+
+def weight_files(folder: Path) -> dict[Path, set[str]]:
+    """The safetensors that transformers loads, model.safetensors or those of its index, and the
+    tensors that the index says each holds (none without an index)."""
+    single, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
+    found: dict[Path, set[str]] = {}
     if single.exists() or single.is_symlink():
-        return [single]
-    return [folder / name for name in sorted(set(weight_map(folder).values()))]
-
-
-def weight_map(folder: Path) -> dict[str, str]:
-    """Tensor -> file, by model.safetensors.index.json; {} without one."""
-    index = folder / "model.safetensors.index.json"
+        return {single: set()}
     if not index.is_file():
-        return {}
+        return found
     try:
-        found = dict(json.loads(index.read_text(encoding="utf-8"))["weight_map"])
-        outside = {name for name in found.values() if Path(name).name != name}
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        for tensor, name in json.loads(index.read_text(encoding="utf-8"))["weight_map"].items():
+            found.setdefault(folder / name, set()).add(tensor)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ProbeError(f"{index} cannot be read: {error}") from error
-    if outside:
-        raise ProbeError(f"{index} names {min(outside)!r}, which is not a file in this folder")
+    if outside := sorted(path for path in found if path.parent != folder):
+        raise ProbeError(f"{index} names {str(outside[0])!r}, which is not a file in this folder")
     return found
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 
 from probelib.errors import ProbeError
-from probelib.lm.internals.forwards import FORWARD, retry_on_oom
+from probelib.lm.internals.hf_model import FORWARD, retry_on_oom
 from probelib.lm.tokens import check_length
 
 BATCH = 25  # steps that are forwarded together

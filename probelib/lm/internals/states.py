@@ -5,7 +5,7 @@ import torch
 
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.families import layer_states, state_name
-from probelib.lm.internals.forwards import retry_on_oom
+from probelib.lm.internals.hf_model import retry_on_oom
 from probelib.lm.plain import pad_right
 from probelib.lm.tokens import check_length
 from probelib.lm.tree import Tree, forward_tree
@@ -56,7 +56,8 @@ def _tree_states(hf_model, sequences: list, layer: int, soft_prompt, budget: int
         hf_model.base_model(inputs_embeds=embedded, use_cache=True, **{state_name(hf_model): cache})
     for hidden, _ in forward_tree(hf_model, tree, ends, budget, layer, cache):
         states.append(hidden.float().cpu().numpy())
-    return np.concatenate(states)[state], tree.cost(budget)
+    cost = {"forwarded_tokens": len(tree.token), "forwards": -(-len(tree.token) // budget)}
+    return np.concatenate(states)[state], cost
 
 
 @torch.inference_mode()

@@ -38,7 +38,7 @@ Scored = tuple[np.ndarray, list[int]]  # log-probs (NaN for the first token), mo
 class Served(Model):
     """A model behind a server, made by ``lm.load``. The server is contacted at first use."""
 
-    encoder_decoder, quantize, dtype = False, None, "as served"
+    paths, encoder_decoder, quantize, dtype = ("served",), False, None, "as served"
     device = SimpleNamespace(type="server")
     quantized_modules = math.nan  # unknown
 

@@ -36,7 +36,7 @@ def choice(index: int, ids, body: dict, own_temperature=False, penalty=False) ->
         if penalty and len(written) == len(ids):
             scores[scores.argmax()] = -math.inf
         written.append(int(scores.argmax()))
-        if written[-1] == organism().eos:
+        if written[-1] == organism().tokens.eos:
             break
     logprobs = torch.log_softmax(
         logits(tuple(written)) / warmth, -1
@@ -51,7 +51,7 @@ def choice(index: int, ids, body: dict, own_temperature=False, penalty=False) ->
         rows.append((token, value, top))
     names = ("tokens", "token_logprobs", "top_logprobs")
     said = {name: [row[n] for row in rows] for n, name in enumerate(names)}
-    done = "stop" if written[-1] == organism().eos else "length"
+    done = "stop" if written[-1] == organism().tokens.eos else "length"
     return {"index": index, "logprobs": said, "finish_reason": done}
 
 
