@@ -43,13 +43,10 @@ class Texts(NamedTuple):
 
     caption: str
     alt: str = ""
-    claims: dict[str, dict] = {}
+    claims: dict[str, Claim] = {}
     needs: str = ""
     columns: tuple = ()
     decimals: dict[str, int] | int = 3
-
-    def claim(self, key: str) -> Claim:
-        return Claim(**self.claims[key])
 
 
 @cache
@@ -67,7 +64,9 @@ def texts(artifact: str) -> Texts:
     """The texts of an artifact. Raise ProbeError if it has none."""
     if artifact not in _entries():
         raise unknown("artifact in published/claims.yaml", artifact, artifacts())
-    return Texts(**_entries()[artifact])
+    entry = _entries()[artifact]
+    made = {key: Claim(**about) for key, about in entry.get("claims", {}).items()}
+    return Texts(**entry | {"claims": made})
 
 
 def verdict(low: float, high: float, sign: int = 1, level: float = 0.0) -> str:
@@ -90,7 +89,7 @@ def check(artifact: str, **estimates) -> pd.DataFrame:
     for key, found in estimates.items():
         if key not in of.claims:
             raise unknown(f"claim of {artifact}", key, of.claims)
-        about, single = of.claim(key), not isinstance(found, pd.DataFrame)
+        about, single = of.claims[key], not isinstance(found, pd.DataFrame)
         table = pd.DataFrame([dict(found)], index=[""]) if single else found
         table = table.rename(columns={"r": "value", "tau": "value"}).reindex(columns=ESTIMATES)
         for case, value, low, high, n, missed in table.itertuples():
@@ -139,7 +138,7 @@ def sentences(claims: pd.DataFrame, artifact: str) -> list[str]:
     """Each claim with the paper's value and its result, in Markdown."""
     of, lines = texts(artifact), []
     for key, own in claims.reindex(columns=COLUMNS).groupby("key", sort=False):
-        about = of.claim(key)
+        about = of.claims[key]
         paper = "" if pd.isna(about.printed) else f" Paper: {about.printed:g}."
         lines.append(f"**{about.claim}**{paper} Here: {result(own, about)}.")
     return lines
@@ -150,18 +149,15 @@ def printed(table: pd.DataFrame, decimals: dict[str, int] | int = 3) -> pd.DataF
     shown = table.copy()
     for name in [column for column in table if {f"{column} low", f"{column} high"} <= set(table)]:
         ends = table[[name, f"{name} low", f"{name} high"]].to_numpy(float)
-        shown[name] = [cell(row[0], digits(decimals, name), ends=row[1:]) for row in ends]
+        shown[name] = [cell(row[0], decimals, name, row[1:]) for row in ends]
         shown = shown.drop(columns=[f"{name} low", f"{name} high"])
     return shown.rename(columns={"parameters": "parameters without embeddings"})
 
 
-def digits(decimals: dict[str, int] | int, column: str) -> int:
-    """The digits shown of a column (``Texts.decimals``)."""
-    return decimals.get(column, 3) if isinstance(decimals, dict) else decimals
-
-
-def cell(value: float, digits: int, column: str = "", ends=(np.nan, np.nan)) -> str:
-    """A number for print, with the ends of its interval; NaN is a dash, a small p is no 0."""
+def cell(value: float, decimals: dict | int, column: str = "", ends=(np.nan, np.nan)) -> str:
+    """A number for print with its ``Texts.decimals`` and the ends of its interval; NaN is a dash, a
+    small p is no 0."""
+    digits = decimals.get(column, 3) if isinstance(decimals, dict) else decimals
     least = 10.0**-digits if re.search(r"\bp\b", str(column)) else 0
     text = f"under {least:.{digits}f}" if 0 <= value < least else f"{value:z.{digits}f}"
     text += f" [{ends[0]:z.{digits}f}, {ends[1]:z.{digits}f}]" if np.isfinite(ends).all() else ""

@@ -179,7 +179,7 @@ def artifact_markdown(profile: str, artifact: str, folder: Path, picture: bool =
 def table_markdown(table: pd.DataFrame, decimals: dict | int | None = 3, bold=None) -> str:
     """A table of the CSV's texts as a Markdown table; columns of fractions get their decimals
     (None: as they are), an empty cell is "–". ``bold``: that of ``Artifact``."""
-    columns = {name: _cells(table[name], claims.digits(decimals, name)) for name in table}
+    columns = {name: _cells(table[name], decimals) for name in table}
     for name in (bold or {}).keys() & columns.keys():
         for row in bold[name]:
             columns[name][row] = f"**{columns[name][row]}**"
@@ -188,11 +188,11 @@ def table_markdown(table: pd.DataFrame, decimals: dict | int | None = 3, bold=No
     return lines if len(table) <= LONGEST else folded
 
 
-def _cells(column: pd.Series, digits: int | None) -> list[str]:
+def _cells(column: pd.Series, decimals: dict | int | None) -> list[str]:
     texts = column.astype(str)
-    numeric = digits is not None and holds_numbers(texts)
+    numeric = decimals is not None and holds_numbers(texts)
     if numeric and texts.str.contains(r"\.|e-").any():
-        return [claims.cell(float(text or "nan"), digits, column.name) for text in texts]
+        return [claims.cell(float(text or "nan"), decimals, column.name) for text in texts]
     return [f"{float(t):,.0f}" if numeric and t[4:] else escape_cell(t) or "–" for t in texts]
 
 
@@ -208,7 +208,7 @@ def write_claims(profile: str, steps: list) -> Path | None:
         files_of = [file_of(folder, artifact) for folder in (profile, *beside.values())]
         tables = [pd.read_csv(path) if path.exists() else none for path in files_of]
         for key in dict.fromkeys(tables[0]["key"]):
-            about = claims.texts(artifact).claim(key)
+            about = claims.texts(artifact).claims[key]
             own = [table[table["key"] == key] for table in tables]  # empty: cannot be shown there
             here = [claims.result(each, about) if len(each) else "–" for each in own]
             papers[artifact.split("/")[0]].append((about, artifact, notebook, here))

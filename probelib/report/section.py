@@ -54,11 +54,6 @@ class Artifact:
         """Its entry of ``claims.yaml`` (``claims.Texts``): caption, alt, decimals, columns."""
         return claims.texts(self.name)
 
-    @property
-    def finding(self) -> str:
-        """The claims with their results, in Markdown; "" for an illustration."""
-        return "" if self.claims is None else " ".join(claims.sentences(self.claims, self.name))
-
     def table(self) -> pd.DataFrame:
         """The table that a reader sees."""
         if self.shown is not None:
@@ -130,7 +125,9 @@ class Section:
         path, texts, table = self._path(artifact.name), artifact.texts, artifact.table()
         csv = partial(to_csv, float_format="%.9g")
         files.write(path.with_suffix(".csv"), csv(artifact.frame))
+        sentences = list[str]()
         if artifact.claims is not None:
+            sentences = claims.sentences(artifact.claims, artifact.name)
             files.write(path.with_suffix(".claims.csv"), csv(artifact.claims))
         if artifact.figure is None:
             style = partial(shown.styled, table, texts.decimals, artifact.bold())
@@ -145,7 +142,7 @@ class Section:
                 # the PDF has the layout of the PNG
                 artifact.figure.set_layout_engine("none" if suffix == ".png" else engine or "none")
         what = {"artifact": artifact.name, "kind": "figure" if artifact.figure else "table"}
-        what |= {"caption": texts.caption, "finding": artifact.finding, "alt": texts.alt}
+        what |= {"caption": texts.caption, "finding": " ".join(sentences), "alt": texts.alt}
         what |= {"decimals": texts.decimals, "bold": artifact.bold()}
         what["shown"] = None if table.equals(artifact.frame) else csv(table)
         files.write_json(path.with_suffix(".json"), what | self.provenance | {"models": self._read})

@@ -32,7 +32,7 @@ def styled(frame: pd.DataFrame, decimals: dict | int, bold: dict[str, list[int]]
         if pd.api.types.is_integer_dtype(frame[column]):
             style = style.format(thousands=",", subset=[column])
         elif pd.api.types.is_float_dtype(frame[column]):
-            show = partial(claims.cell, digits=claims.digits(decimals, column), column=column)
+            show = partial(claims.cell, decimals=decimals, column=column)
             style = style.format(show, subset=[column])
     style = style.format_index(escape=escape, axis=1).hide(axis="index").set_uuid("t")
     style.cell_ids = False

@@ -93,7 +93,7 @@ def test_a_quote_stands_in_the_paper(name):
         pytest.skip(f"the text of the paper is not in {paper}")
     fold = lambda text: re.sub(r"[\W_]+", "", re.sub(r"-\s*\n\s*", "", text)).casefold()
     text = fold(paper.read_text(encoding="utf-8"))
-    for about in map(claims.texts(name).claim, claims.texts(name).claims):
+    for about in claims.texts(name).claims.values():
         assert fold(about.quote) in text, about.quote
 
 
@@ -104,7 +104,7 @@ def test_a_committed_verdict_follows_from_its_interval(path):
     artifact = f"{path.parent.name}/{path.name.removesuffix('.claims.csv')}"
     table = pd.read_csv(path)
     for row in table[table["verdict"] != claims.VERDICTS[-1]].itertuples():
-        about = claims.texts(artifact).claim(row.key)
+        about = claims.texts(artifact).claims[row.key]
         level = float(f"{about.level:.9g}")  # as the table rounds its numbers
         assert row.verdict == claims.verdict(row.low, row.high, about.sign, level)
     for line in claims.sentences(table, artifact):
