@@ -517,7 +517,7 @@ def savings(rounds: DataFrame) -> DataFrame:
         for cost in costs:
             wide = own.pivot(index="round", columns="what", values=cost)
             ratio = (wide["accuracy"] / wide["MONITOR"]).to_numpy()
-            error = scipy.stats.sem(ratio) or np.nan  # constant: no interval
+            error = scipy.stats.sem(ratio) if np.ptp(ratio) else np.nan  # constant: no interval
             ends = scipy.stats.t.interval(0.95, len(ratio) - 1, ratio.mean(), error)
             rows.append((way, cost, *wide[["MONITOR", "accuracy"]].median(), ratio.mean(), *ends))
     columns = ["way", "cost", "MONITOR", "accuracy", "saved", "saved low", "saved high"]

@@ -184,6 +184,10 @@ def test_one_fact_shows_no_spread():
     assert own(pd.concat([alone, table(B)], ignore_index=True))[1]["MONITOR low"] > 0
     one = own(table(A, B).assign(anchored=[True, False]))[0].iloc[0]
     assert one["MONITOR"] > 0 and np.isnan([one["MONITOR low"], one["MONITOR high"]]).all()
+    # nor do three equal rounds, whose ratio no float holds
+    rounds = pd.DataFrame({"way": "", "round": [0, 1, 2] * 2, "prompts": [78] * 3 + [210] * 3})
+    found = monitor.savings(rounds.assign(what=["MONITOR"] * 3 + ["accuracy"] * 3))
+    assert np.isnan(found["saved low"][0]) and found["saved"][0] == pytest.approx(210 / 78)
 
 
 def test_resampling_draws_the_same_facts_for_all_models():
