@@ -12,18 +12,18 @@ pytestmark = pytest.mark.fast
 
 ROOMS = {
     "": 1369,
-    "beyond": 1959,
+    "beyond": 1958,
     "course": 1298,
     "distractors": 1548,
     "explore": 769,
     "facts": 1997,
     "grapheval": 1579,
     "integrations": 191,
-    "lm": 3811,
-    "monitor": 1400,
+    "lm": 3716,
+    "monitor": 1379,
     "organisms": 1391,
     "published": 33,
-    "report": 981,
+    "report": 974,
     "runner": 1224,
     "zplke": 1329,
 }
