@@ -179,21 +179,19 @@ def artifact_markdown(profile: str, artifact: str, folder: Path, picture: bool =
 def table_markdown(table: pd.DataFrame, decimals: dict | int | None = 3, bold=None) -> str:
     """A table of the CSV's texts as a Markdown table; columns of fractions get their decimals
     (None: as they are), an empty cell is "–". ``bold``: that of ``Artifact``."""
-    columns = {name: _cells(table[name], decimals) for name in table}
-    for name in (bold or {}).keys() & columns.keys():
-        for row in bold[name]:
+    columns: dict = {}
+    for name, texts in table.astype(str).items():
+        numeric = decimals is not None and holds_numbers(texts)
+        count = lambda text: f"{float(text):,.0f}" if text[4:] else text or "–"
+        if numeric and texts.str.contains(r"\.|e-").any():
+            columns[name] = [claims.cell(float(text or "nan"), decimals, name) for text in texts]
+        else:
+            columns[name] = [count(t) if numeric else escape_cell(t) or "–" for t in texts]
+        for row in (bold or {}).get(name, []):
             columns[name][row] = f"**{columns[name][row]}**"
     lines = markdown_rows([map(escape_cell, columns), *zip(*columns.values(), strict=True)])
     folded = f"<details><summary>{len(table)} rows</summary>\n\n{lines}\n\n</details>"
     return lines if len(table) <= LONGEST else folded
-
-
-def _cells(column: pd.Series, decimals: dict | int | None) -> list[str]:
-    texts = column.astype(str)
-    numeric = decimals is not None and holds_numbers(texts)
-    if numeric and texts.str.contains(r"\.|e-").any():
-        return [claims.cell(float(text or "nan"), decimals, column.name) for text in texts]
-    return [f"{float(t):,.0f}" if numeric and t[4:] else escape_cell(t) or "–" for t in texts]
 
 
 def write_claims(profile: str, steps: list) -> Path | None:

@@ -49,19 +49,15 @@ class Artifact:
     best: dict[str, str] = field(default_factory=dict)
     shown: pd.DataFrame | None = None
 
-    @property
-    def texts(self):
-        """Its entry of ``claims.yaml`` (``claims.Texts``): caption, alt, decimals, columns."""
-        return claims.texts(self.name)
-
     def table(self) -> pd.DataFrame:
         """The table that a reader sees."""
+        texts = claims.texts(self.name)
         if self.shown is not None:
-            return claims.printed(self.shown, self.texts.decimals)
-        kept = self.texts.columns or list(self.frame)
+            return claims.printed(self.shown, texts.decimals)
+        kept = texts.columns or list(self.frame)
         ends = [f"{name}{end}" for name in kept for end in (" low", " high")]
         wanted = dict.fromkeys([*kept, *(end for end in ends if end in self.frame)])
-        return claims.printed(self.frame[list(wanted)], self.texts.decimals)
+        return claims.printed(self.frame[list(wanted)], texts.decimals)
 
     def bold(self) -> dict[str, list[int]]:
         """The cells in bold: column -> row numbers (from 0) of the ``best`` value of the frame."""
@@ -106,23 +102,25 @@ class Section:
         """Save a table or figure, and show it in the notebook as on its page."""
         from IPython.display import display
 
-        self.save(artifact)
+        path = self.save(artifact)
         if artifact.figure is not None:
             import matplotlib.pyplot as plt
 
             size = {"image/png": {"width": round(PIXELS * artifact.figure.get_size_inches()[0])}}
-            data = {"image/png": self._path(artifact.name).with_suffix(".png").read_bytes()}
-            display(data | {"text/plain": artifact.texts.alt}, raw=True, metadata=size)
+            data = {"image/png": path.with_suffix(".png").read_bytes()}
+            data["text/plain"] = claims.texts(artifact.name).alt
+            display(data, raw=True, metadata=size)
             plt.close(artifact.figure)  # otherwise it is drawn again at the end of the cell
         here = (paths.NOTEBOOKS / self.provenance["notebook"]).parent
         text = pages.artifact_markdown(self.folder.name, artifact.name, here, picture=False)
         about = {shown.ARTIFACT: artifact.name}
         display({"text/markdown": text, "text/plain": text}, raw=True, metadata=about)
 
-    def save(self, artifact: Artifact) -> None:
+    def save(self, artifact: Artifact) -> Path:
         """Write the files of an artifact: numbers (CSV), picture (PNG, PDF) or table (HTML, LaTeX),
-        and its record (JSON)."""
-        path, texts, table = self._path(artifact.name), artifact.texts, artifact.table()
+        and its record (JSON), whose path is returned."""
+        path = self.folder.joinpath(*map(files.slug, artifact.name.split("/")))
+        texts, table = claims.texts(artifact.name), artifact.table()
         csv = partial(to_csv, float_format="%.9g")
         files.write(path.with_suffix(".csv"), csv(artifact.frame))
         sentences = list[str]()
@@ -145,10 +143,8 @@ class Section:
         what |= {"caption": texts.caption, "finding": " ".join(sentences), "alt": texts.alt}
         what |= {"decimals": texts.decimals, "bold": artifact.bold()}
         what["shown"] = None if table.equals(artifact.frame) else csv(table)
-        files.write_json(path.with_suffix(".json"), what | self.provenance | {"models": self._read})
-
-    def _path(self, artifact: str) -> Path:
-        return self.folder.joinpath(*map(files.slug, artifact.split("/")))
+        record = what | self.provenance | {"models": self._read}
+        return files.write_json(path.with_suffix(".json"), record)
 
 
 def parameters_of(name: str, values: dict) -> dict:
