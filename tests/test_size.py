@@ -23,7 +23,7 @@ ROOMS = {
     "monitor": 1379,
     "organisms": 1391,
     "published": 33,
-    "report": 974,
+    "report": 968,
     "runner": 1224,
     "zplke": 1329,
 }
