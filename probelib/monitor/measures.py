@@ -52,7 +52,8 @@ def anchors(scores: DataFrame, prompts: DataFrame) -> DataFrame:
     asked = prompts[["prompt", "template", "context"]]
     rows = scores.merge(asked, on="prompt", validate="many_to_one")
     relation = dict(zip(rows["fact"], rows["relation"], strict=True))
-    rows = rows.query(GRID["released13"]).sort_values(["template", "context"], kind="stable")
+    rows = rows.query(GRID["released13"], engine="python")
+    rows = rows.sort_values(["template", "context"], kind="stable")
     sets = {fact: {"p": [], "f": [], "n": []} for fact in relation}
     columns = (rows[name] for name in ("fact", "context", "token_logprobs"))
     for fact, context, tokens in zip(*columns, strict=True):
@@ -141,8 +142,7 @@ def measure(scores: dict[str, DataFrame], prompts: DataFrame, seed: int = 0) -> 
         base = accuracy(verdicts(rows, prompts, "base"), facts[model])[["relation", "accuracy"]]
         base = base.rename(columns={"accuracy": "base acc"})
         over_runs = runs[model].groupby("relation", sort=False)["accuracy"]
-        over_runs = over_runs.agg(["mean", "max", "min", "std"]).reset_index()
-        over_runs = over_runs.rename(columns={"mean": "avg acc"})
+        over_runs = over_runs.agg(["mean", "max", "min", "std"]).rename(columns={"mean": "avg acc"})
         table = per_relation(facts[model], own).assign(model=model)
         anchored = facts[model][facts[model]["anchored"].astype(bool)].groupby("relation")["acc"]
         table["anchored acc"] = 100 * table["relation"].map(anchored.mean())
@@ -275,7 +275,7 @@ def instability(measured: Measured, relation: str) -> DataFrame:
 # ---- accuracy of runs (section 4.3)
 
 
-GRID = {  # contexts and frames of each set of runs
+GRID = {  # contexts and frames of each set of runs, for ``DataFrame.query``
     "grid": "context.str.startswith('negative')",  # R x M: frames, distractors (section 4.3)
     "none+neg": "context != 'positive'",  # R (M + 1)
     "released13": "context == 'none' or template == 1",  # the anchors: what eval.py runs, 7 + 1 + 5
@@ -293,7 +293,7 @@ def verdicts(scores: DataFrame, prompts: DataFrame, runs: str = "grid") -> DataF
         raise unknown("set of runs", runs, GRID)
     rows = scores[["fact", "prompt"]].assign(correct=scores["correct"].astype(float))
     asked = prompts[["prompt", "template", "context"]]
-    rows = rows.merge(asked, on="prompt", validate="many_to_one").query(GRID[runs])
+    rows = rows.merge(asked, on="prompt", validate="many_to_one").query(GRID[runs], engine="python")
     table = rows.pivot(index="fact", columns=["template", "context"], values="correct")
     return table.reindex(scores["fact"].drop_duplicates().to_numpy()).sort_index(axis=1)
 
@@ -363,7 +363,7 @@ def spread_of_paraphrases(judged: DataFrame) -> DataFrame:
 def by_prompt(scores: DataFrame, prompts: DataFrame, fact: str) -> DataFrame:
     """The prompts of a fact's anchors, with their ``probability`` (mean over the gold answer's
     tokens) and ``distance`` from the primary anchor."""
-    rows = prompts[prompts["fact"] == fact].query(GRID["released13"])
+    rows = prompts[prompts["fact"] == fact].query(GRID["released13"], engine="python")
     tokens = scores.set_index("prompt")["token_logprobs"][rows["prompt"]]
     found = [np.exp(logprobs.astype(float)) for logprobs in tokens]  # [L] each
     primary = found[rows["context"].tolist().index("positive")]
@@ -402,7 +402,7 @@ def most_unstable(grids: dict[str, DataFrame]) -> tuple[str, str]:
 def most_apart(scores: dict[str, DataFrame], prompts: DataFrame) -> tuple[str, list[str]]:
     """A base prompt and two models that answer it with the most different probabilities, the surer
     one first (figure 2). If no two models answer a prompt: of all models."""
-    base = prompts.query(GRID["base"])["prompt"]
+    base = prompts.query(GRID["base"], engine="python")["prompt"]
     rows = pd.concat([s[s["prompt"].isin(base)].assign(model=m) for m, s in scores.items()])
     right = rows[rows["correct"].astype(bool)]
     rows = right if right["prompt"].duplicated().any() else rows

@@ -168,7 +168,7 @@ def score_forms(
 def generate_framings(model, fact: str, facts: Facts) -> pd.DataFrame:
     """What a model answers to all frames of a fact, and to frame 1 in each context (figure 1)."""
     framed, gold = prompts.with_contexts(facts), gold_label(facts, fact)
-    rows = framed[framed["fact"] == fact].query(GRID["released13"])
+    rows = framed[framed["fact"] == fact].query(GRID["released13"], engine="python")
     found = model.generate(rows["text"].tolist())["text"].map(extract).tolist()
     rows = rows[["context", "template", "text"]]
     return rows.assign(answer=found, correct=[matches(answer, gold) for answer in found])
@@ -205,7 +205,7 @@ def misprimed_prompt(model, scores: list, framed: pd.DataFrame, relation: str) -
     distractor. Prompts of ``relation`` come first, then the surest answers. Without such a prompt,
     one that the first model answers, if any."""
     bare = framed[framed["context"] == "none"].set_index(["fact", "template"])["text"]
-    queue = framed.query(GRID["negative"])
+    queue = framed.query(GRID["negative"], engine="python")
     first, second = (own.set_index("prompt").loc[queue["prompt"]] for own in scores)
     rank = 2 * first["correct"].to_numpy(int) - second["correct"].to_numpy(int)
     queue = queue.assign(rank=rank, logprob=first["logprob"].to_numpy())
@@ -252,7 +252,7 @@ def time_both(model, facts: Facts) -> pd.DataFrame:
     for i in range(-1, 3):  # three rounds after the warm-up
         for way in ("generated", "teacher-forced"):
             for what, runs in studies.items():
-                asked = framed.query(GRID[runs])
+                asked = framed.query(GRID[runs], engine="python")
                 with tempfile.TemporaryDirectory() as fresh:
                     if way == "generated":
                         found = store.generate(model, asked, fresh)
