@@ -19,7 +19,7 @@ ROOMS = {
     "facts": 1997,
     "grapheval": 1579,
     "integrations": 191,
-    "lm": 3716,
+    "lm": 3730,
     "monitor": 1379,
     "organisms": 1391,
     "published": 33,

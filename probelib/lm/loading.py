@@ -1,5 +1,5 @@
-"""``load``: a name -> a model with the verbs of ``LM``. It checks the folder; torch and the weights
-come with the first verb."""
+"""``load``: a name -> a model with the verbs of ``LM``. It checks the folder and reads its
+configuration; the weights come with the first verb."""
 
 import hashlib
 import json
@@ -36,8 +36,8 @@ def load(source, tokenizer=None, name=None, quantize=None, device="auto", dtype=
     dtype      "auto" (float32 on a CPU; bfloat16 on a GPU, or float16 if it lacks bfloat16),
                "float32", "bfloat16", "float16"
 
-    Raise ProbeError for an unknown name or option, and for a folder without config, safetensors or
-    tokenizer. No code of a repository is run."""
+    Raise ProbeError for an unknown name or option, a GPU that is not here, and a folder without
+    config, safetensors or tokenizer, or with damaged ones. No code of a repository is run."""
     if hasattr(source, "forward"):
         return InMemory(source, tokenizer, name)
     if quantize is not None and quantize not in QUANTIZE:
@@ -56,13 +56,9 @@ def load(source, tokenizer=None, name=None, quantize=None, device="auto", dtype=
             raise ProbeError(f"{name}: its server determines quantize, device and dtype")
         return Served(name, where)
     folder, adapter = base_of(model_folder(where))
-    check_complete(folder)
+    check_complete(folder, quantize)
     if stored := stored_quantization(folder):
-        # transformers would keep the files' without a word
-        if quantize not in (None, packed := packed_as(stored)):
-            what = f"its weights are stored as {packed} already; omit quantize={quantize!r}"
-            raise ProbeError(f"{folder}: {what}, or load the unquantized model")
-        quantize = packed
+        quantize = packed_as(stored)
     return LM(name, folder, adapter, quantize, device, dtype)
 
 
@@ -104,7 +100,6 @@ class InMemory(LM):
         dtype = str(hf_model.dtype).removeprefix("torch.")
         self._given, self.tokenizer, self.config = hf_model, tokenizer, hf_model.config
         super().__init__(name or "", None, None, None, str(hf_model.device), dtype)
-        self.generation_ends = getattr(hf_model.generation_config, "eos_token_id", None)
         if stored := getattr(hf_model.config, "quantization_config", None):
             self.quantize = packed_as(stored if isinstance(stored, dict) else stored.to_dict())
         four = [m for m in hf_model.modules() if type(m).__name__ == "Linear4bit"]
@@ -141,6 +136,7 @@ class InMemory(LM):
             for name in {"tokens", "ends"} & vars(self).keys():
                 del vars(self)[name]
             self.path, self.tries = None, {}
+            self.vocabulary_size = self.config.get_text_config().vocab_size
         self._measured = found
         return {"model": self.name} | found
 
@@ -151,3 +147,8 @@ class InMemory(LM):
         from probelib.lm.internals.hf_model import probe
 
         return probe(self)
+
+    @property
+    def generation_ends(self):
+        config = getattr(self._given, "generation_config", None)  # masked models have none
+        return getattr(config, "eos_token_id", None)

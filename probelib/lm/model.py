@@ -44,6 +44,7 @@ class Model:
     tokenizer: Any
     quantized_modules: float
     vocabulary_size: float = math.inf
+    card: Any = None  # a server's entry for the model
     tries: dict  # label tries of earlier searches, to be searched again
     generation_ends: Any = None  # an id or a list of ids
     masked: bool = False  # scored by pseudo-log-likelihood, generates nothing
@@ -225,7 +226,7 @@ class LM(Model):
             if self.folder:  # without one it may be trained on
                 self.probe, self._loaded = probe(self), weight_sums(hf_model)
                 self._identity()  # files that were changed meanwhile are an error
-        except Exception:
+        except BaseException:  # also if it is interrupted
             del vars(self)["hf_model"]
             raise
         return hf_model
@@ -242,7 +243,8 @@ def resolve(device: str, dtype: str) -> tuple[Any, str]:
 
     gpu = torch.cuda.is_available()
     device = ("cuda" if gpu else "cpu") if device == "auto" else device
-    if not re.fullmatch(r"cpu|cuda(:\d+)?" if gpu else "cpu", device):
+    there = [f"cuda:{i}" for i in range(torch.cuda.device_count())] if gpu else []
+    if device not in ("cpu", *["cuda"] * gpu, *there):
         here = "" if gpu else "; torch finds no GPU here"
         raise ProbeError(f"device is {device!r}; allowed: auto, cpu, cuda, cuda:1{here}")
     if dtype == "auto" and device == "cpu":

@@ -36,7 +36,8 @@ class Tokens:
             self.start = [i for i in full[:first] if i is not None]
             self.finish = full[first + len(letter) :]
         self.eos = tokenizer.eos_token_id  # None: it has no end of a sequence
-        self.check("a", [*self.start, *([] if self.eos is None else [self.eos])])
+        self.check("a", self.start)
+        self.check(str(tokenizer.eos_token), [] if self.eos is None else [self.eos])
         before = tokenizer.convert_ids_to_tokens(self.start)
         self.bos_rule = " ".join(before) or "none"
         # removes from a text what the tokenizer puts before it anyway

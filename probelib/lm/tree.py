@@ -58,9 +58,10 @@ class Tree:
             for token in tokens:
                 path.append(known.setdefault(path[-1] << 32 | token, len(known) + 1))
             ends.append(path[-1])
-            paths.append(path)
+            if start:  # of a branch
+                paths.append(path)
         lengths = [len(tokens) for _, tokens in branches]
-        paths = [path[:n] for path, n in zip(paths[len(contexts) :], lengths, strict=True)]
+        paths = [path[:n] for path, n in zip(paths, lengths, strict=True)]
         self.cuts = np.cumsum(lengths, dtype=np.int64)[:-1]
         keys = np.fromiter(known, np.int64, len(known))
         parent = [-1, *(keys >> 32).tolist()]  # node 0, before all contexts, is none of the tree's

@@ -8,7 +8,7 @@ from probelib.errors import texts_of, unknown
 from probelib.files import templates_path
 from probelib.lm.internals.folders import QUANTIZE, base_of, check_complete, model_folder
 from probelib.lm.loading import connect, load
-from probelib.lm.model import DTYPES
+from probelib.lm.model import DTYPES, Model
 from probelib.lm.names import claim, is_id, short_names, split_display, split_variant, with_base
 from probelib.runner.uptodate import MODELS as MODEL_PARAMETERS
 
@@ -50,15 +50,16 @@ def check(settings: dict[str, dict], given: Collection[str] = (), online: bool =
 def _check_model(name: str, parameter: str, online: bool) -> None:
     """Find a model's files, or its server; offline only what lies here."""
     source = split_display(name)[1]
-    if "://" not in source:  # its configuration is read later: torch takes seconds
-        if online or not is_id(source) or Path(source).is_dir():
-            check_complete(base_of(model_folder(split_variant(claim(name)[1])[0]))[0])
-        return
-    model = (connect if parameter == "judge" else load)(name)  # of a judge, texts are enough
-    if online and parameter == "judge":
-        model.generate(["Is the Earth round? Answer yes or no."])
-    elif online:
-        getattr(model, "card", None)  # requests the server's list of models
+    if "://" in source:
+        model = (connect if parameter == "judge" else load)(name)  # of a judge, texts are enough
+        if online and not isinstance(model, Model):
+            model.generate(["Is the Earth round? Answer yes or no."])
+        elif online:
+            model.card  # noqa: B018  (requests the server's list of models)
+    elif online or not is_id(source) or Path(source).is_dir():
+        place, variant = split_variant(claim(name)[1])
+        packed = next((each for each in variant.split("@") if each.endswith("bit")), None)
+        check_complete(base_of(model_folder(place))[0], packed)  # with ``load`` torch takes seconds
 
 
 def _check_data(settings: dict[str, dict], given: Collection[str]) -> None:

@@ -220,8 +220,7 @@ def _file(profile: str, notebook: str) -> Path:
 
 def _key(profile: str, notebook: str) -> str:
     """A digest of a finished step with its products, for the records of steps that need it."""
-    record = read(profile, notebook).items()
-    return _digest({k: v for k, v in record if k != "seconds"})
+    return _digest({k: v for k, v in read(profile, notebook).items() if k != "seconds"})
 
 
 def _digest(value: object) -> str:

@@ -112,13 +112,14 @@ def test_adapters_that_are_off_or_others_have_other_keys(tmp_path):
 
 def test_a_tokenizer_that_is_changed_is_read_anew(tmp_path):
     hf_model, tokenizer = new()
-    model, word = lm.load(hf_model, tokenizer, name="mine"), "PARIS"
+    model, word, asked = lm.load(hf_model, tokenizer, name="mine"), "PARIS", "PARIS zyx"
     store.score(model, PROMPTS, LABELS, tmp_path)
     before = model.tokens.prompts([word])
     lowercase(hf_model, tokenizer)
-    found = store.score(model, PROMPTS.assign(text=word), LABELS, tmp_path)["logprob"].tolist()
+    hf_model.resize_token_embeddings(len(tokenizer) + tokenizer.add_tokens(["zyx"]))  # a new id
+    found = store.score(model, PROMPTS.assign(text=asked), LABELS, tmp_path)["logprob"].tolist()
     assert model.tokens.prompts([word]) == [tokenizer(word)["input_ids"]] != before
-    expected = lm.load(hf_model, tokenizer).logprobs(word, [" Paris", " Lima"])["logprob"]
+    expected = lm.load(hf_model, tokenizer).logprobs(asked, [" Paris", " Lima"])["logprob"]
     assert found == expected.tolist()
 
 

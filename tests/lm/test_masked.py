@@ -64,7 +64,7 @@ def test_pseudo_log_likelihood_by_hand(model):
 def test_what_needs_a_generator_is_refused(model):
     assert model.masked and model.describe()["path"] in (None, "pseudo")
     for work in (
-        lambda: model.generate(["the capital is"]),
+        lambda: lm.load(model.hf_model, model.tokenizer).generate(["the capital is"]),
         lambda: model.logprobs(["the"], [[" rome"]], end=True),
         lambda: model.top_continuations("the", {"r": [" rome"]}, 1, end=False),
         lambda: model.hidden_states(["the"]),

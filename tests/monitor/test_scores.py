@@ -1,5 +1,4 @@
-"""Which generated texts count as right; what teacher forcing says about greedy decoding, held
-against greedy decoding itself; names."""
+"""Which generated texts are right; teacher forcing against greedy decoding itself; names."""
 
 import pandas as pd
 import pytest

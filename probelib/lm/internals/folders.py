@@ -1,4 +1,5 @@
-"""Where a model's files are (a GGUF file becomes a folder), whether they are whole, their size."""
+"""Where a model's files are (a GGUF file becomes a folder), whether they are whole, how they are
+packed, their size: all that is known without torch."""
 
 import hashlib
 import json
@@ -200,8 +201,9 @@ def digest_files(listed: Iterable[Path]) -> str:
     return sha.hexdigest()[:16]
 
 
-def check_complete(folder: Path) -> None:
-    """Raise ProbeError for a folder without config, intact safetensors or tokenizer."""
+def check_complete(folder: Path, quantize: str | None = None) -> None:
+    """Raise ProbeError for a folder without config, intact safetensors or tokenizer, and if
+    ``quantize`` is not how its weights are stored: transformers would keep that without a word."""
     if not (folder / "config.json").is_file():
         raise ProbeError(f"{folder} has no config.json: it is not a model folder")
     if not (listed := weight_files(folder)):
@@ -214,11 +216,15 @@ def check_complete(folder: Path) -> None:
             raise ProbeError(f"{what}. Save the model again into an empty folder")
     if not any((folder / name).is_file() for name in TOKENIZER_FILES):  # transformers makes one up
         raise ProbeError(f"{folder} has no tokenizer ({', '.join(TOKENIZER_FILES)}): save it there")
+    stored = stored_quantization(folder)
+    if stored and quantize not in (None, packed := packed_as(stored)):
+        what = f"its weights are stored as {packed} already; omit quantize={quantize!r}"
+        raise ProbeError(f"{folder}: {what}, or load the unquantized model")
 
 
 def stored_quantization(folder: Path) -> dict:
     """``quantization_config`` of a folder's config.json: how its weights are already packed; {} if
-    they are not, and if the file cannot be read (``LM.config`` reports it)."""
+    they are not, and if the file cannot be read (``read_config`` reports it)."""
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         of_text = (config.get("text_config") or {}).get("quantization_config")
@@ -276,9 +282,12 @@ def count_parameters(folder: Path, without: tuple[str, ...] = ()) -> int:
         import torch
         from transformers import AutoConfig, AutoModel
 
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-        with torch.device("meta"):
-            named = AutoModel.from_config(config, trust_remote_code=False).named_parameters()
+        try:
+            config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+            with torch.device("meta"):
+                named = AutoModel.from_config(config, trust_remote_code=False).named_parameters()
+        except Exception as error:  # an unknown family, a missing library
+            raise ProbeError(f"{folder}: cannot be described: {first_line(error)}") from error
         sizes = {name: p.numel() for name, p in named}
     else:
         tensors = [tensor for path in weight_files(folder) for tensor in read_header(path).items()]
