@@ -29,22 +29,19 @@ def write(path: Path, content: bytes | str, lasting: bool = True) -> Path:
     return path
 
 
-def write_json(path: Path, data: dict) -> Path:
-    """A dictionary as JSON, keys in their order, one final newline."""
-    return write(path, json.dumps(data, indent=1, ensure_ascii=False, default=str) + "\n")
+def write_json(path: Path, data: dict, seal: bool = False, lasting: bool = True) -> Path:
+    """A dictionary as JSON, keys in their order, one final newline; ``lasting`` as in ``write``.
 
-
-def write_sealed(path: Path, record: dict, lasting: bool = True) -> dict:
-    """As ``write_json``, with a digest of the content, so that ``read_sealed`` detects any change;
-    return what was written."""
-    content = json.dumps(record, sort_keys=True, default=str)
-    record = record | {"digest": sha256(content.encode())}
-    write(path, json.dumps(record, indent=1, ensure_ascii=False, default=str) + "\n", lasting)
-    return record
+    seal   with a digest of its content, so that ``read_sealed`` detects any change
+    """
+    if seal:
+        content = json.dumps(data, sort_keys=True, default=str)
+        data = data | {"digest": sha256(content.encode())}
+    return write(path, json.dumps(data, indent=1, ensure_ascii=False, default=str) + "\n", lasting)
 
 
 def read_sealed(path: Path) -> dict | None:
-    """A record of ``write_sealed``; None if the file is missing or was changed."""
+    """What ``write_json`` sealed; None if the file is missing or was changed."""
     try:
         record = json.loads(path.read_bytes())
         digest, content = record.pop("digest"), json.dumps(record, sort_keys=True, default=str)

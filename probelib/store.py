@@ -217,7 +217,8 @@ def write(part: Part, frame: pd.DataFrame, record: dict) -> tuple[bytes, dict]:
     files.write(part.path, content, lasting=False)
     about = {"sha256": files.sha256(content), "rows": len(frame), "scoring": scoring()}
     about |= json.loads(json.dumps(record, default=float))
-    return content, files.write_sealed(part.path.with_suffix(".json"), about, lasting=False)
+    files.write_json(part.path.with_suffix(".json"), about, seal=True, lasting=False)
+    return content, about
 
 
 def read(parts: Iterable[Part], written: dict[Path, tuple[bytes, dict]] | None = None, model=None):

@@ -169,7 +169,7 @@ def write(profile: str, step: Step, now: dict, seconds: float) -> None:
     """Record that the step succeeded."""
     made = {"products": products(profile, step), "seconds": seconds}
     made["needs"] = {need: _key(profile, need) for need in step.needs}
-    files.write_sealed(_file(profile, step.notebook), now | made)
+    files.write_json(_file(profile, step.notebook), now | made, seal=True)
 
 
 def executed_path(profile: str, notebook: str, suffix: str = "") -> Path:

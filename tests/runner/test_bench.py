@@ -53,7 +53,7 @@ def test_a_changed_bit_of_a_part_is_seen_or_changes_nothing(tmp_path, suffix):
 def test_a_changed_bit_of_a_steps_record_makes_it_run_again(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "RUNS", tmp_path)
     told = {"notebook": "n", "parameters": {"seed": 0}, "products": {"a.csv": "0f"}}
-    files.write_sealed(file := tmp_path / "smoke/done/a/b.json", told)
+    file = files.write_json(tmp_path / "smoke/done/a/b.json", told, seal=True)
     for at in flipped(file, random.Random(2), 300):
         read = uptodate.read("smoke", "a/b")
         assert read == {} or {key: read[key] for key in told} == told, at
