@@ -20,8 +20,7 @@ from probelib.errors import ProbeError
 from probelib.facts.formats import OPTIONS
 from probelib.facts.model import Facts
 from probelib.lm.names import tuned_of
-from probelib.monitor import scores as monitor_scores
-from probelib.monitor.scores import extract
+from probelib.monitor.scores import extract, score_answers
 from probelib.organisms import taught as organisms
 from probelib.zplke import measures as zplke
 from probelib.zplke.scores import fit_examples
@@ -120,7 +119,7 @@ def framed_scores(model: lm.LM, asked: Facts, folder: Path) -> pd.DataFrame:
     """MONITOR's prompts with ``hint`` (label of the prepended entity), ``probability`` of the
     object and ``correct``."""
     framed = prompts.with_contexts(asked)
-    scores = monitor_scores.score_answers(model, framed, prompts.gold(asked), folder)
+    scores = score_answers(model, framed, prompts.gold(asked), folder)
     objects = asked.label([*asked.facts["object"], *asked.distractors["object"]])
     hints = dict(zip(framed["context"].unique(), ["no context", *objects], strict=True))
     scored = framed.merge(scores[["prompt", "logprob", "correct"]], "left", "prompt")

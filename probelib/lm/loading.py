@@ -15,7 +15,6 @@ from probelib.lm.internals.folders import (
     check_complete,
     model_folder,
     packed_as,
-    stored_quantization,
 )
 from probelib.lm.model import DTYPES, LM, Model
 from probelib.lm.names import SERVERS, claim, split_variant
@@ -29,8 +28,9 @@ def load(source, tokenizer=None, name=None, quantize=None, device="auto", dtype=
                "owner/name/subfolder"), or a served model (its address, "#", its name; see
                ``remote.served``), which takes no options. A variant after any of these says how
                prompts are put ("@cue", "@shots": ``text.PATTERNS``; "@chat": a user turn) and at
-               which precision: "smollm2-135m@4bit@shots". "NAME=" before it sets the display name.
-               Or a transformers model in memory, with its ``tokenizer`` and a display ``name``
+               which precision (it goes before the options): "smollm2-135m@4bit@shots". "NAME="
+               sets the display name. Or a transformers model in memory, with its ``tokenizer`` and
+               a display ``name``
     quantize   None, "8bit" or "4bit" (bitsandbytes)
     device     "auto" (the GPU if there is one), "cpu", "cuda", "cuda:1"
     dtype      "auto" (float32 on a CPU; bfloat16 on a GPU, or float16 if it lacks bfloat16),
@@ -39,7 +39,11 @@ def load(source, tokenizer=None, name=None, quantize=None, device="auto", dtype=
     Raise ProbeError for an unknown name or option, a GPU that is not here, and a folder without
     config, safetensors or tokenizer, or with damaged ones. No code of a repository is run."""
     if hasattr(source, "forward"):
+        if quantize or (device, dtype) != ("auto", "auto"):
+            raise ProbeError("a model in memory determines quantize, device and dtype: omit them")
         return InMemory(source, tokenizer, name)
+    if tokenizer is not None or name:
+        raise ProbeError(f"tokenizer and name go with a model in memory; use 'NAME={source}'")
     if quantize is not None and quantize not in QUANTIZE:
         raise unknown("quantize", quantize, QUANTIZE)
     if dtype not in DTYPES:
@@ -56,10 +60,7 @@ def load(source, tokenizer=None, name=None, quantize=None, device="auto", dtype=
             raise ProbeError(f"{name}: its server determines quantize, device and dtype")
         return Served(name, where)
     folder, adapter = base_of(model_folder(where))
-    check_complete(folder, quantize)
-    if stored := stored_quantization(folder):
-        quantize = packed_as(stored)
-    return LM(name, folder, adapter, quantize, device, dtype)
+    return LM(name, folder, adapter, check_complete(folder, quantize), device, dtype)
 
 
 def load_decoders(names: list[str], **options) -> dict[str, Model]:
@@ -127,6 +128,7 @@ class InMemory(LM):
             "files": sha.hexdigest()[:16],
             "settings": weight_sums(self.hf_model),  # also the configuration
             "reads": text.digest(self.tokenizer),
+            "ends": self.generation_ends,
             "probe": self.probe,
             "quantize": self.quantize,
             "dtype": self.dtype,

@@ -30,9 +30,8 @@ class Model:
     """What local models (``LM``) and served models (``remote.served.Served``) have in common.
 
     A subclass defines the attributes below, ``context`` (the longest sequence in tokens),
-    ``n_parameters`` (without embeddings), ``identity()`` (everything that changes a number: part of
-    every store key), ``describe()`` (provenance: also what is known once the model is loaded) and
-    ``choose_path()`` (one of ``paths``).
+    ``n_parameters`` (without embeddings), ``identity()`` (all that changes a number, for store
+    keys), ``describe()`` (provenance, of a loaded model) and ``choose_path()`` (one of ``paths``).
     """
 
     name: str

@@ -31,15 +31,18 @@ def score_plain(hf_model, contexts: list[list[int]], branches: Branches, rows: i
     order = sorted(range(len(branches)), key=lambda b: (starts[b] + len(branches[b][1]), b))
     logprobs, argmax = [np.empty(0)] * len(branches), [np.empty(0)] * len(branches)
     cost = {"forwarded_tokens": 0, "forwards": 0}
+    fewer = "logits_to_keep" in inspect.signature(hf_model.forward).parameters
     with torch.inference_mode():
         for start in range(0, len(order), rows):
             batch = order[start : start + rows]
             sequences = [[*contexts[branches[b][0]], *branches[b][1][:-1]] for b in batch]
             ids, mask = pad_right(sequences, hf_model.device)
-            # [rows, length, vocabulary]
-            logits = hf_model(input_ids=ids, attention_mask=mask, use_cache=False).logits
-            places = [row * ids.shape[1] + starts[b] for row, b in enumerate(batch)]
-            asked = [(at, branches[b][1]) for at, b in zip(places, batch, strict=True)]
+            first = min(starts[b] for b in batch) if fewer else 0  # logits before it are not read
+            kept = ids.shape[1] - first
+            options: dict = {"use_cache": False} | ({"logits_to_keep": kept} if fewer else {})
+            # [rows, kept, vocabulary]
+            logits = hf_model(input_ids=ids, attention_mask=mask, **options).logits
+            asked = [(r * kept + starts[b] - first, branches[b][1]) for r, b in enumerate(batch)]
             predicted = [(range(at, at + len(tokens)), tokens) for at, tokens in asked]
             for b, scores in zip(batch, gather_branches(logits, predicted), strict=True):
                 logprobs[b], argmax[b] = scores
@@ -51,9 +54,9 @@ def score_plain(hf_model, contexts: list[list[int]], branches: Branches, rows: i
 @torch.inference_mode()
 def score_encdec(hf_model, contexts: list[list[int]], branches: Branches, rows: int) -> Scores:
     """As ``score_plain``, of encoder-decoders (T5, UL2): ``rows`` prompts are encoded together, and
-    every candidate is a row of the decoder, behind its start token (of one prompt at a time, one by
-    one). Candidates have no leading blank and no end token."""
-    start, most = hf_model.config.decoder_start_token_id, 1 if rows == 1 else ROWS * rows
+    a candidate is a row of the decoder behind its start token, without blank and end token."""
+    start = hf_model.generation_config.decoder_start_token_id
+    most = 1 if rows == 1 else ROWS * rows
     logprobs, argmax = [np.empty(0)] * len(branches), [np.empty(0)] * len(branches)
     cost = {"forwarded_tokens": 0, "forwards": 0}
     by_context: dict[int, list[int]] = {}
@@ -183,8 +186,7 @@ def gather_branches(logits: torch.Tensor, branches: Sequence[tuple[Ints, Ints]])
     """Log-probs [L] and arg-max ids [L] of every branch; token -1 gets NaN.
 
     logits     [rows, length, vocabulary]
-    branches   per branch: L positions among the rows * length logits, and the L tokens that they
-               predict
+    branches   per branch: L positions among rows * length, and the L tokens that they predict
     """
     columns = zip(*branches, strict=True)
     positions, tokens = (np.concatenate([*map(np.asarray, column)]) for column in columns)

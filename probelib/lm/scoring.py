@@ -40,7 +40,7 @@ def logprobs(
         greedy_text         the known beginning of the greedy output: the continuation as long as
                             it is the arg-max, then the first arg-max that differs or follows; ""
                             without ``end``
-        greedy_done         whether that arg-max is in ``LM.ends``
+        greedy_done         whether that arg-max is in ``model.ends``
         note                "" or "pseudo-log-likelihood" (of a masked language model)
 
     ``.attrs["cost"]`` counts requested and forwarded tokens, forwards, seconds and the path used.

@@ -4,6 +4,7 @@ An unknown architecture may accept a packed row and silently return wrong scores
 unpadded sequence per forward ("alone"); the padded batches of the plain path are checked, too.
 """
 
+import sys
 import warnings
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -23,14 +24,11 @@ from probelib.lm.tree import score_tree
 from probelib.lm.version import scoring
 
 # Nats per token. Half precision differs from itself by as much under another attention kernel. With
-# 8 bits, rounding a sum differently moves some activations to the next of 256 steps (fewer than 1
-# token in 50, up to 0.07 nats observed).
+# 8 bits, rounding a sum differently moves some activations to the next of 256 steps (0.07 nats).
 TOLERANCE = {torch.float32: 1e-4, torch.float16: 0.02, torch.bfloat16: 0.1, "8bit": 0.1}
 # or this many times the model's own difference between batch sizes (in float32 within ``BATCHED``)
 ROUNDINGS = 4
-# In half precision this share of the tokens must agree: one flipped expert of a mixture moves a few
-# tokens by a nat.
-MOST = 0.75
+MOST = 0.75  # share of tokens that must agree in half precision: a flipped expert moves some
 BATCHED = 1e-3  # largest difference in float32 between a sequence alone and in a padded batch
 WINDOWS = ("sliding_window", "attention_chunk_size", "index_topk")  # names in configurations
 
@@ -57,7 +55,7 @@ def choose(model) -> tuple[str, str]:
     path = next(path for path in model.paths if path not in failed)
     why = "; ".join(f"{faster}: {reason}" for faster, reason in failed.items())
     if why:
-        said = f"{model.name} is scored on the path {path!r}, slower than the tree ({why})"
+        said = f"{model.name} is scored on the path {path!r}, not {model.paths[0]!r} ({why})"
         warnings.warn(said, stacklevel=4)
     return path, why
 
@@ -78,6 +76,8 @@ def failures(model) -> dict[str, str]:
     """Path -> why it does not reproduce the log-probs of single sequences, for the paths faster
     than the first that does; also with attention windows that matter in a short check."""
     failed: dict[str, str] = {}
+    if model.n_parameters > 5e7:  # it takes seconds
+        print(f"{model.name}: comparing its paths with single sequences ...", file=sys.stderr)
     for path in model.paths[:-1]:
         check = partial(_why_not, model, path)
         why = retry_on_oom(model, check)
@@ -130,15 +130,16 @@ def _scores(model, path: str, budget: int) -> dict[str, Any]:
     prefix, first = draw(min(SHARED + 8, model.context - 8)), draw(1)
     contexts = [prefix + draw(2), prefix + draw(1)]
     few = [(0, (*first, *draw(n))) for n in (2, 3)] + [(0, tuple(draw(2))), (1, tuple(draw(3)))]
-    # 4 forwarded tokens each
-    many = few + [(1, tuple(draw(5))) for _ in range(budget // 4 + QUERIES)]
-    some = many[: 5 * len(few)]
+    some = few + [(1, tuple(draw(5))) for _ in range(2 * len(few))]
+    # prompts among them that ask for nothing: they cost no logits, of a quarter of a million each
+    full = contexts + [contexts[1] + draw(4) for _ in range(budget // 4 + QUERIES)]
     scores: dict = {}
     for each in dict.fromkeys(("alone", "plain", path)):
         # 8 tokens per row: the prefix is cached, and ancestors of a branching are dropped and kept
-        settings = [(8, few), (budget, many)] if each == "tree" else [(budget, some)]
+        in_rows = [(8, contexts, few), (budget, full, some)]
+        settings = in_rows if each == "tree" else [(budget, contexts, some)]
         try:
-            found = [score_by(model, each, contexts, of, n)[0] for n, of in settings]
+            found = [score_by(model, each, read, of, n)[0] for n, read, of in settings]
             scores[each] = [np.concatenate(logprobs) for logprobs in found]
         except (ProbeError, torch.OutOfMemoryError):
             raise

@@ -12,7 +12,7 @@ import sys
 from probelib.errors import ProbeError, unknown
 from probelib.paths import ROOT
 
-NAMES = ("scoring", "real", "growth", "whole", "gpu")
+NAMES = ("waiting", "scoring", "real", "growth", "whole", "gpu")
 NAMED = ("campaign", "fuzz")
 
 

@@ -19,6 +19,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,11 +52,8 @@ def scores_and_figures(out: Path) -> dict[str, bytes]:
     measured = tuple(f"figures/smoke/{name}." for step in steps for name in step.measured)
     kinds = ("figures/**/*.*", "scores/**/*.parquet", "prompts/*.safetensors")
     found = {str(f.relative_to(out)): f for kind in kinds for f in sorted(out.rglob(kind))}
-    return {
-        name: file.read_bytes()
-        for name, file in found.items()
-        if file.is_file() and not name.startswith(measured)
-    }
+    kept = {n: f for n, f in found.items() if f.is_file() and not n.startswith(measured)}
+    return {name: file.read_bytes() for name, file in kept.items()}
 
 
 def checkpoint(out: Path) -> dict[str, bytes]:
@@ -121,23 +119,8 @@ def reasoned(out: Path) -> bool:
     return any(reason in line for reason in REASONS for line in words[-3:])
 
 
-def kill(work, out: Path, chance: random.Random, seconds: float, whole: Path) -> str:
-    """kill -9 of the process that was started, at a random moment."""
-    return _signal(work, out, chance, seconds, signal.SIGKILL, lambda members: members[0])
-
-
-def kill_any(work, out: Path, chance: random.Random, seconds: float, whole: Path) -> str:
-    """kill -9 of a kernel or of the process that drives it, as when memory runs out."""
-    one = lambda members: chance.choice(members[1:] or members)
-    return _signal(work, out, chance, seconds, signal.SIGKILL, one)
-
-
-def terminate(work, out: Path, chance: random.Random, seconds: float, whole: Path) -> str:
-    """SIGTERM, as a cluster sends it."""
-    return _signal(work, out, chance, seconds, signal.SIGTERM, lambda members: members[0])
-
-
-def _signal(work, out, chance, seconds, number, choose) -> str:
+def send(work, out: Path, chance: random.Random, seconds: float, whole, number, child=False) -> str:
+    """A signal at a random moment to the process that was started, or to a child of it."""
     for longest in (seconds, seconds / 2, seconds / 4):  # the first run may have been slow
         process, moment = start(work, out), chance.uniform(0, longest)
         time.sleep(moment)
@@ -145,7 +128,8 @@ def _signal(work, out, chance, seconds, number, choose) -> str:
             first = psutil.Process(process.pid)
             members = [first, *first.children(recursive=True)]
             if process.poll() is None:
-                choose(members).send_signal(number)
+                chosen = chance.choice(members[1:] or members) if child else first
+                chosen.send_signal(number)
                 process.wait()
                 _, alive = psutil.wait_procs(members, timeout=60)
                 assert not alive, f"left behind: {[member.cmdline()[:6] for member in alive]}"
@@ -160,11 +144,6 @@ def full(work, out: Path, chance: random.Random, seconds: float, whole: Path) ->
     """A disk that fills up: it holds a random share of what the work writes."""
     need = sum(file.stat().st_size for file in whole.rglob("*") if file.is_file())
     return _on_disk(work, out, f"size={max(4096, int(chance.uniform(0.05, 0.9) * need))}")
-
-
-def read_only(work, out: Path, chance: random.Random, seconds: float, whole: Path) -> str:
-    """A folder that cannot be written."""
-    return _on_disk(work, out, "size=64m,ro")
 
 
 def _on_disk(work: Work, out: Path, option: str) -> str:
@@ -209,7 +188,13 @@ def twice(work, out: Path, chance: random.Random, seconds: float, whole: Path) -
     return f"exit codes {codes}"
 
 
-FAULTS = {f.__name__: f for f in (kill, kill_any, terminate, full, read_only, flip, twice)}
+FAULTS = {
+    "kill": partial(send, number=signal.SIGKILL),
+    "kill_any": partial(send, number=signal.SIGKILL, child=True),  # as when memory runs out
+    "terminate": partial(send, number=signal.SIGTERM),  # as a cluster does
+    "read_only": lambda work, out, *_: _on_disk(work, out, "size=64m,ro"),
+    **{fault.__name__: fault for fault in (full, flip, twice)},
+}
 
 
 def one_try(work: Work, fault, seed: int, seconds: float, whole: Path, out: Path) -> tuple:

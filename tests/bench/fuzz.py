@@ -22,54 +22,11 @@ from probelib import facts, files, parameters, store
 from probelib.errors import ProbeError
 from probelib.runner import cli, plan
 
-NASTY = [
-    b"",
-    b"\0",
-    b"\xff\xfe",
-    b"\xef\xbb\xbf",
-    b"\r\n",
-    b"\t",
-    b'"',
-    b"'",
-    b"\\",
-    b"{",
-    b"[",
-    b"]",
-]
-NASTY += [
-    b"}",
-    b",",
-    b":",
-    b"|",
-    b"null",
-    b"true",
-    b"NaN",
-    b"1e999",
-    b"-1",
-    b"9" * 400,
-    b"0x1F",
-    b"~",
-]
-NASTY += [
-    b"[[[[",
-    b"{}",
-    b'""',
-    b"\\ud800",
-    "é😀\u2028".encode(),
-    b"../../x",
-    b"%s",
-    b"=",
-    b"? ",
-    b"- ",
-]
-NASTY += [
-    b"!!python/object/apply:os.system ['true']",
-    b"&a [*a]",
-    b"<<: *a",
-    b"[X]",
-    b"[Y]",
-    b"2020-13-01",
-]
+NASTY = rb"""\ " ' { } [ ] , : | ~ = null true NaN 1e999 -1 0x1F [[[[ {} "" \ud800 ../../x [X] [Y]
+2020-13-01""".split()
+NASTY += [b"", b"\0", b"\t", b"\r\n", b"9" * 400]
+NASTY += [b"\xff\xfe", b"\xef\xbb\xbf", "é😀\u2028".encode()]
+NASTY += [b"? ", b"- ", b"%s", b"&a [*a]", b"<<: *a", b"!!python/object/apply:os.system ['true']"]
 CELL = """profile = "smoke"  # str: which
 models = ["a", "b"]  # list: which
 n: "int or str" = 3
@@ -101,12 +58,9 @@ def read_command(folder: Path):
 
 def read_part(folder: Path):
     part = store.Part(folder / "P36.parquet", "P36")
-    rows = pd.DataFrame({"a": [1, 2]})
-    return (
-        store.read([part])
-        if part.finished()
-        else store.write(part, rows, {"cost": {}, "model": {}})
-    )
+    if part.finished():
+        return store.read([part])
+    return store.write(part, pd.DataFrame({"a": [1, 2]}), {"cost": {}, "model": {}})
 
 
 def _part() -> dict[str, bytes]:

@@ -8,6 +8,7 @@ import datetime
 import shutil
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -19,7 +20,7 @@ from transformers.utils import logging
 from probelib import lm
 from tests.bench import peers, workloads
 from tests.bench.measuring import write_table
-from tests.bench.scoring import compare, fresh, largest, tree_size
+from tests.bench.scoring import compare, fresh, largest, score, tree_size
 
 CONFIGS = {  # the shapes of Pythia 1B and LLaMA 7B
     "1B NeoX": lambda: hf.GPTNeoXConfig(
@@ -70,11 +71,8 @@ def save(config, folder: Path, world) -> None:
     """Writes a model of random weights, made on the card, and the tokenizer of a world."""
     torch.manual_seed(0)
     tokenizer = workloads.tokenizer(world)
-    config.bos_token_id, config.eos_token_id, config.pad_token_id = (
-        None,
-        tokenizer.eos_token_id,
-        tokenizer.pad_token_id,
-    )
+    config.bos_token_id, config.eos_token_id = None, tokenizer.eos_token_id
+    config.pad_token_id = tokenizer.pad_token_id
     with torch.device("cuda"):
         model = hf.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
     model.save_pretrained(folder)
@@ -151,9 +149,6 @@ def matrix_rate() -> float:
 def against(ours, world, rounds: int = 3) -> list[dict]:
     """The same requests as others run them, on the same model object."""
     theirs, tokenizer = ours.hf_model, ours.tokenizer
-    score = lambda some: (
-        fresh(ours).logprobs(some.prompts, some.continuations)["logprob"].to_numpy()
-    )
     few, works = workloads.framings(world, 1, relations=1), []
     harness = peers.harness(theirs, tokenizer, 32)
     for name, some in {
@@ -162,13 +157,13 @@ def against(ours, world, rounds: int = 3) -> list[dict]:
         "W4 MONITOR, 100 facts": workloads.framings(world, 20),
     }.items():
         batches = lambda some=some: peers.sorted_batches(theirs, tokenizer, some.pairs())
-        own = lambda some=some: score(some)
+        own = partial(score, ours, some)
         works.append((name, "sorted batches of 32", len(some.pairs()), own, batches))
         lm_eval = lambda some=some: harness(some.pairs())
         works.append((name, "lm-eval, batch 32", len(some.pairs()), own, lm_eval))
     beams = lambda: peers.beams_one_by_one(theirs, tokenizer, few.prompts)
     one = "five beams, one prompt at a time"
-    works.append(("W4 MONITOR, 1 fact", one, len(few.prompts), lambda: score(few), beams))
+    works.append(("W4 MONITOR, 1 fact", one, len(few.prompts), partial(score, ours, few), beams))
     texts = workloads.statements(world, 1000)
     whole = [workloads.INSTRUCTION + text for text in texts]
     states = lambda: fresh(ours).hidden_states(texts, prefix=workloads.INSTRUCTION)[0]

@@ -75,9 +75,8 @@ def write_table(
 
 def machine() -> str:
     """Processor, and versions of what computes."""
-    about = (
-        Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").exists() else ""
-    )
+    file = Path("/proc/cpuinfo")
+    about = file.read_text(encoding="utf-8") if file.exists() else ""
     processor = re.search(r"model name\s*: (.*)", about)
     libraries = ", ".join(f"{library} {version(library)}" for library in ("torch", "transformers"))
     name = processor[1] if processor else platform.machine()

@@ -101,11 +101,8 @@ def sorted_states(model, tokenizer, texts: list[str], rows: int = 32) -> np.ndar
                 {"input_ids": [ids[n] for n in batch]}, padding_side="right", return_tensors="pt"
             )
             padded = padded.to(model.device)
-            hidden = model.base_model(
-                **padded, use_cache=False
-            ).last_hidden_state  # [rows, longest, width]
-            last = hidden[
-                torch.arange(len(batch), device=hidden.device), padded["attention_mask"].sum(1) - 1
-            ]
-            states[batch] = last.float().cpu()
+            # [rows, longest, width]
+            hidden = model.base_model(**padded, use_cache=False).last_hidden_state
+            every = torch.arange(len(batch), device=hidden.device)
+            states[batch] = hidden[every, padded["attention_mask"].sum(1) - 1].float().cpu()
     return states

@@ -28,11 +28,6 @@ from tests.bench.measuring import write_table
 
 DIGITS = {"ours s": 2, "theirs s": 2}
 GOALS = {"harness W1": 60, "harness W2": 5, "beams": 35, "batches": 1.7, "judge": 10, "sorted": 7}
-DIFFERENCES = """
-The differences explained. Same tokens and no BOS on either side, so log-probs (nats) and states
-differ by the order of float32 sums only. Five beams do not score the object: compared is their own
-log-prob of the text that they wrote with ours of the same tokens.
-"""
 
 
 @dataclass(frozen=True)
@@ -64,7 +59,6 @@ def measure(table: str, folder: str | Path, world: list, size: Size, goals: dict
     for work in (multiple_choice, monitor, statements):
         rows += work(ours, theirs, world, goals, size)
     write_table(table, pd.DataFrame(rows), DIGITS)
-    print(DIFFERENCES, flush=True)
 
 
 def multiple_choice(ours, theirs, world, goals, size: Size) -> list[dict]:
@@ -125,13 +119,8 @@ def _beam_difference(ours, theirs, prompts: list[str], outputs: list) -> float:
     for n, output in enumerate(outputs):
         length = int((output.beam_indices[0] >= 0).sum())  # a beam that ended is padded
         branches.append((n, tuple(output.sequences[0, len(contexts[n]) :][:length].tolist())))
-        sums.append(
-            theirs.compute_transition_scores(output.sequences, output.scores, output.beam_indices)[
-                0
-            ]
-            .sum()
-            .item()
-        )
+        made = output.sequences, output.scores, output.beam_indices
+        sums.append(theirs.compute_transition_scores(*made)[0].sum().item())
     scores, _, _ = score_tree(ours.hf_model, contexts, branches, ours.budget)
     return max(abs(float(tokens.sum()) - beam) for tokens, beam in zip(scores, sums, strict=True))
 

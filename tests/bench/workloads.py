@@ -26,16 +26,8 @@ TEMPLATES = [
     "Many people know that the {noun} of [X] is",
     "The {noun} that belongs to [X] is named",
 ]
-NOUNS = [
-    "capital",
-    "main language",
-    "founder",
-    "largest river",
-    "home town",
-    "head office",
-    "first album",
-    "author",
-]
+NOUNS = ["capital", "main language", "founder", "largest river", "home town", "head office"]
+NOUNS += ["first album", "author"]
 INSTRUCTION = (
     "Below you find a statement about the world. Read it with care and judge whether it is true, "
     "whether it is false, or whether you do not know. A statement is true only if every part of it "

@@ -10,17 +10,8 @@ import pyarrow.compute as pc
 
 from probelib.facts.graphs.graph import INT, SLOTS, Graph, make_table
 
-DAMAGE = [
-    "empty",
-    "truncated",
-    "latin-1",
-    "utf-16",
-    "zeros",
-    "a folder",
-    "missing",
-    "no gz",
-    "half a gz",
-]
+DAMAGE = ["empty", "truncated", "latin-1", "utf-16", "zeros", "a folder", "missing"]
+DAMAGE += ["no gz", "half a gz"]
 HARMLESS = ["bom", "crlf", "gz", "bz2"]
 
 

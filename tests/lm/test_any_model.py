@@ -52,6 +52,10 @@ def test_a_model_in_memory_follows_its_weights(folder):
     assert model.describe()["path"] == "tree" and model.n_parameters == lm.load(folder).n_parameters
     with pytest.raises(ProbeError, match="needs its tokenizer"):
         lm.load(hf_model)
+    with pytest.raises(ProbeError, match="omit them"):
+        lm.load(hf_model, tokenizer, dtype="bfloat16")
+    with pytest.raises(ProbeError, match="tokenizer and name go with a model in memory"):
+        lm.load(folder, tokenizer)
 
 
 def test_a_model_that_is_being_trained_is_scored_without_dropout():
@@ -212,7 +216,7 @@ def test_the_reason_for_a_slower_path_is_told_and_kept(tmp_path):
     """A hybrid of convolutions and attention: each prompt once, its state repeated."""
     config = hf.Lfm2Config(**tiny.GROUPED | SIZE, layer_types=["conv", "full_attention"])
     model = lm.load(tiny.folder(tmp_path, config))
-    with pytest.warns(UserWarning, match="'repeated', slower than the tree .*tree"):
+    with pytest.warns(UserWarning, match="'repeated', not 'tree' .*tree"):
         model.choose_path()
     assert model.describe()["path"] == "repeated" and model.why.startswith("tree: ")
     prompts, answers = [" ".join([PROMPT] * 8)], [[" Paris", " Rome", " Oslo Norway", " Lima is"]]

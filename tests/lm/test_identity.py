@@ -73,6 +73,10 @@ def steer(hf_model, tokenizer):
     )
 
 
+def ends(hf_model, tokenizer):
+    hf_model.generation_config.eos_token_id = [tokenizer.eos_token_id, 7]  # where texts stop
+
+
 def weight(hf_model, tokenizer):
     hf_model.model.embed_tokens.weight.data[7] += 1  # a token that no probe needs to hold
 
@@ -84,7 +88,7 @@ def setting(hf_model, tokenizer):
 CHANGES = [rotary, eps, lowercase, bos, steer, weight]
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("change", [*CHANGES, ends])
 def test_a_changed_model_in_memory_has_another_key(change):
     before = lm.load(*new())
     hf_model, tokenizer = new()

@@ -178,10 +178,8 @@ def test_eight_bits_take_the_tree_although_a_step_tips_over():
     one = lm.load("atlas-neox-2.4m", quantize="8bit")
     assert one.choose_path() == "tree"
     prompts, answers = [f"{PROMPT} {n}" for n in range(60)], [[" Paris", " Oslo in the north"]] * 60
-    tree, plain = (
-        np.concatenate(one.logprobs(prompts, answers, path=path)["token_logprobs"].to_list())
-        for path in ("tree", "plain")
-    )
+    ask = lambda path: np.concatenate([*one.logprobs(prompts, answers, path=path).token_logprobs])
+    tree, plain = ask("tree"), ask("plain")
     assert np.abs(tree - plain).max() <= 0.1 and np.mean(np.abs(tree - plain) > 1e-4) < 0.02
 
 

@@ -126,7 +126,7 @@ def test_a_check_that_passed_is_not_repeated(tmp_path, monkeypatch):
     found["tree"] = "RuntimeError: no memory"
     monkeypatch.setattr(selfcheck, "scoring", lambda: {"code": "another"})
     for _ in range(2):
-        with pytest.warns(UserWarning, match="scored on the path 'plain', slower.*no memory"):
+        with pytest.warns(UserWarning, match="scored on the path 'plain', not.*no memory"):
             assert checks(lm.load(folder)) == 1
     found.clear()
     shutil.rmtree(tmp_path / "checks")

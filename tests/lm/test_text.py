@@ -307,13 +307,9 @@ def test_a_digest_names_everything_that_changes_an_id():
     def add_bos(tokenizer):
         tokenizer.backend_tokenizer.post_processor = bpe(bos=True).post_processor
 
-    changes = (
-        lowercase,
-        add_bos,
-        lambda tokenizer: setattr(tokenizer, "chat_template", DATED),
-        lambda tokenizer: setattr(tokenizer, "eos_token", "<|end|>"),
-        lambda tokenizer: tokenizer.add_tokens(["Lima"]),
-    )
+    changes = [lowercase, add_bos, lambda tokenizer: tokenizer.add_tokens(["Lima"])]
+    changes.append(lambda tokenizer: setattr(tokenizer, "chat_template", DATED))
+    changes.append(lambda tokenizer: setattr(tokenizer, "eos_token", "<|end|>"))
     assert digest() == digest() and len({digest(), *map(digest, changes)}) == len(changes) + 1
 
 

@@ -77,6 +77,11 @@ def test_plain_equals_one_naked_forward():
         real = [token for token in tokens if token >= 0]  # -1: any
         expected = tiny.by_hand(model, contexts[context], real)
         assert scores[: len(real)].tolist() == pytest.approx(expected, abs=1e-5)
+    read = []  # logits per sequence: of a prompt only its last token's
+    head = model.get_output_embeddings()
+    head.register_forward_hook(lambda module, given, logits: read.append(logits.shape[1]))
+    score_plain(model, contexts, branches, 1)
+    assert sorted(set(read)) == [2, 3]
 
 
 @pytest.mark.parametrize("family", tiny.SOME_DECODERS)

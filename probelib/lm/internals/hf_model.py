@@ -27,7 +27,6 @@ UNUSED = re.compile("|".join(DATA["unused_weights"]))
 FORWARD = threading.RLock()
 SEQUENCES, LENGTH, DIGITS = 20, 5, 4  # of the probe; digits of its log-probabilities, in nats
 WORDS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-CONTROL = ("token_id", "token_index")  # ends of names in configurations
 
 
 def load_weights(model):
@@ -118,7 +117,6 @@ def prepare(model) -> None:
         start = next((start for start in starts if start is not None), None)
         if start is None:
             raise ProbeError(f"{model.name}: no configuration has a decoder_start_token_id")
-        hf_model.config.decoder_start_token_id = start
     # without penalties and bans of generation_config.json, which would change generated texts
     hf_model.generation_config = GenerationConfig(decoder_start_token_id=start)
 
@@ -239,8 +237,8 @@ def probe(model) -> list[float]:
 
 def text_ids(config) -> np.ndarray:
     """Some token ids of ordinary text: no control tokens, no placeholders of images."""
-    named = (value for key, value in config.to_dict().items() if key.endswith(CONTROL))
-    special = {value for value in named if isinstance(value, int)}
+    named = (i for name, i in config.to_dict().items() if re.search("token_(id|index)$", name))
+    special = {i for i in named if isinstance(i, int)}
     size = min(config.get_text_config().vocab_size, 1000)
     return np.array([token for token in range(3, size) if token not in special])
 
