@@ -246,10 +246,9 @@ def resolve(device: str, dtype: str) -> tuple[Any, str]:
     if device not in ("cpu", *["cuda"] * gpu, *there):
         here = "" if gpu else "; torch finds no GPU here"
         raise ProbeError(f"device is {device!r}; allowed: auto, cpu, cuda, cuda:1{here}")
-    if dtype == "auto" and device == "cpu":
-        dtype = "float32"
-    elif dtype == "auto":
-        dtype = "bfloat16" if torch.cuda.is_bf16_supported() else "float16"
+    if dtype == "auto":
+        half = "bfloat16" if gpu and torch.cuda.is_bf16_supported() else "float16"
+        dtype = "float32" if device == "cpu" else half
     return torch.device(device), dtype
 
 
@@ -299,4 +298,6 @@ def longest(config) -> int:
     last = "max_encoder_position_embeddings" if config.is_encoder_decoder else "n_positions"
     found = [getattr(of_text, name, None) or 0 for name in (*LONGEST, last)]
     shift = (of_text.pad_token_id or 0) + 1 if SHIFTED.search(of_text.model_type) else 0
-    return int(next((limit - shift for limit in found if limit > 0), 2**31))
+    limit = next((limit - shift for limit in found if limit > 0), 2**31)
+    # with more keys DeepSeek V3.2 breaks ties of its indexer by the length of the whole sequence
+    return int(min(limit, getattr(of_text, "index_topk", None) or limit))

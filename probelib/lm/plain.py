@@ -93,8 +93,7 @@ def score_repeated(hf_model, contexts: list[list[int]], branches: Branches, rows
     them together, token by token."""
     logprobs, argmax = [np.empty(0)] * len(branches), [np.empty(0)] * len(branches)
     cost = {"forwarded_tokens": 0, "forwards": 0}
-    known = inspect.signature(hf_model.forward).parameters
-    kind = state_name(hf_model)
+    known, kind = inspect.signature(hf_model.forward).parameters, state_name(hf_model)
 
     def forward(ids: torch.Tensor, past: int = 0, state=None):
         """Logits [rows, length, vocabulary] behind ``past`` tokens, and the state after them."""

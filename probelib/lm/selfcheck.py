@@ -30,7 +30,7 @@ TOLERANCE = {torch.float32: 1e-4, torch.float16: 0.02, torch.bfloat16: 0.1, "8bi
 ROUNDINGS = 4
 MOST = 0.75  # share of tokens that must agree in half precision: a flipped expert moves some
 BATCHED = 1e-3  # largest difference in float32 between a sequence alone and in a padded batch
-WINDOWS = ("sliding_window", "attention_chunk_size", "index_topk")  # names in configurations
+WINDOWS = ("sliding_window", "attention_chunk_size")  # names in configurations
 
 
 def choose(model) -> tuple[str, str]:

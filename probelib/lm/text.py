@@ -47,10 +47,9 @@ def no_panic(what: object) -> Iterator[None]:
 
 
 def read_tokenizer(source: str | Path, config=None) -> tuple[Any, str]:
-    """The tokenizer of a folder or Hugging Face id, and where its ids come from: "its class", or
-    "tokenizer.json": transformers 5 rebuilds a tokenizer as the class that tokenizer_config.json
-    names and may drop parts of tokenizer.json; where ids of ``TEXTS`` differ, the file wins. Raise
-    ProbeError if it cannot be read or disagrees with its file."""
+    """The tokenizer of a folder or Hugging Face id, and what gives its ids: "its class" or, where
+    these differ on ``TEXTS``, "tokenizer.json" (transformers 5 rebuilds it as the class that
+    tokenizer_config.json names). ProbeError if it cannot be read or differs from its file."""
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
     from transformers.utils import cached_file
 

@@ -12,7 +12,7 @@ import pandas as pd
 import papermill
 import pytest
 
-from probelib import files, paths
+from probelib import facts, files, paths
 from probelib.paths import NOTEBOOKS
 from probelib.runner import plan, verify
 from tests.bench.campaign import scores_and_figures
@@ -130,10 +130,13 @@ TAKE_DATA = [step for step in WHOLE.steps if "data" in step.accepts]
 @pytest.mark.slow
 @pytest.mark.parametrize("step", TAKE_DATA, ids=lambda step: step.notebook)
 def test_every_notebook_runs_on_facts_of_ones_own(tmp_path, monkeypatch, fktc, step):
-    """Its code cells in this process, few facts of FKTC."""
+    """Its code cells in this process, few facts of FKTC, with invented exposures."""
     monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
     monkeypatch.setattr(paths, "FIGURES", tmp_path / "figures")
     few = {"n_facts": 2, "relations": ["P19", "P176"], "data": "fktc", "folder": str(fktc)}
+    asked = facts.load(**few).facts[["fact"]].assign(exposures=[0, 64, 0, 64])
+    asked.to_csv(tmp_path / "read.csv", index=False)
+    few["exposures"] = str(tmp_path / "read.csv")
     names = {"display": lambda *shown: None}
     for cell in nbformat.read(step.path, as_version=4).cells:
         if cell.cell_type == "code":

@@ -75,12 +75,12 @@ def test_a_wheel_needs_no_clone(tmp_path):
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", clean], check=True)
     python, (wheel,) = clean / "bin" / "python", tmp_path.glob("*.whl")
     pip = [sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps", wheel]
-    subprocess.run(pip, check=True)
+    own = {n: v for n, v in os.environ.items() if n not in ("PYTHONPATH", "PROBELIB_OUT")}
+    subprocess.run(pip, check=True, env=own)  # else pip finds this checkout, and installs nothing
     (site,) = clean.glob("lib/python*/site-packages")
     # of this environment, but not its probelib
     (site / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"])
     shutil.rmtree(source)
-    own = {n: v for n, v in os.environ.items() if n not in ("PYTHONPATH", "PROBELIB_OUT")}
     pipes = {"cwd": tmp_path, "env": own, "capture_output": True, "text": True}
     done = subprocess.run([python, "-P", "-c", USED], **pipes)
     assert str(site) in done.stdout and "✓" in done.stdout, done.stderr

@@ -52,10 +52,6 @@ def test_a_model_in_memory_follows_its_weights(folder):
     assert model.describe()["path"] == "tree" and model.n_parameters == lm.load(folder).n_parameters
     with pytest.raises(ProbeError, match="needs its tokenizer"):
         lm.load(hf_model)
-    with pytest.raises(ProbeError, match="omit them"):
-        lm.load(hf_model, tokenizer, dtype="bfloat16")
-    with pytest.raises(ProbeError, match="tokenizer and name go with a model in memory"):
-        lm.load(folder, tokenizer)
 
 
 def test_a_model_that_is_being_trained_is_scored_without_dropout():

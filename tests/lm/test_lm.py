@@ -162,13 +162,11 @@ def test_an_unknown_architecture_that_ignores_masks_takes_the_plain_path(folder)
     one = lm.load(folder)
     assert agrees(one)
     forward = one.hf_model.forward
-    one.hf_model.forward = lambda *args, **kwargs: forward(
-        *args, **kwargs | {"position_ids": None} if "position_ids" in kwargs else kwargs
-    )
+    flat = lambda words: words | {"position_ids": None} if "position_ids" in words else words
+    one.hf_model.forward = lambda *args, **words: forward(*args, **flat(words))
     assert not agrees(one)
-    one.hf_model.forward = lambda *args, **kwargs: (
-        forward(*args, **kwargs) if "logits_to_keep" not in kwargs else 1 / 0
-    )
+    raising = lambda words: 1 / 0 if "logits_to_keep" in words else words
+    one.hf_model.forward = lambda *args, **words: forward(*args, **raising(words))
     assert one.logprobs([PROMPT], [[" Paris"]]).attrs["cost"]["path"] == "repeated"
 
 
@@ -212,11 +210,11 @@ PHI["original_max_position_embeddings"] = 64
     [
         (2048, lambda words: hf.FalconConfig(**tiny.FALCON | words)),
         (64, lambda words: hf.Phi3Config(**tiny.GROUPED | words | PHI)),
+        (16, lambda words: hf.LlamaConfig(**tiny.WIDE | words, index_topk=16)),
     ],
 )
 def test_the_context_is_what_transformers_makes_of_the_configuration(tmp_path, context, config):
-    """Falcon's released files name none; Phi 3's positions are turned otherwise beyond the first
-    64."""
+    """Falcon's released files name none. Beyond it positions (Phi 3) or ties (DeepSeek) change."""
     folder = tiny.folder(tmp_path, config({"vocab_size": len(tiny.tokenizer())}))
     saved = json.loads((folder / "config.json").read_text())
     saved.pop("max_position_embeddings", None) if context == 2048 else None
@@ -420,6 +418,8 @@ INPUTS = [  # (what is asked of the model or its folder, words of the message)
     (lambda m, f, t: lm.load("gpt2"), "unknown model 'gpt2'"),
     (lambda m, f, t: lm.load(f, quantize="3bit"), "unknown quantize '3bit'.*8bit"),
     (lambda m, f, t: lm.load(f, dtype="float8"), "float8"),
+    (lambda m, f, t: lm.load(f, m.tokenizer), "tokenizer and name go with a model in memory"),
+    (lambda m, f, t: lm.load(m.hf_model, m.tokenizer, dtype="bfloat16"), "dtype: omit them"),
     (lambda m, f, t: lm.load(f, device="mps").device, "device is 'mps'; allowed: auto, cpu, cuda"),
     (lambda m, f, t: lm.load(f, device="cuda").device, "torch finds no GPU here"),
 ]

@@ -78,8 +78,7 @@ def test_plain_equals_one_naked_forward():
         expected = tiny.by_hand(model, contexts[context], real)
         assert scores[: len(real)].tolist() == pytest.approx(expected, abs=1e-5)
     read = []  # logits per sequence: of a prompt only its last token's
-    head = model.get_output_embeddings()
-    head.register_forward_hook(lambda module, given, logits: read.append(logits.shape[1]))
+    model.get_output_embeddings().register_forward_hook(lambda *of: read.append(of[2].shape[1]))
     score_plain(model, contexts, branches, 1)
     assert sorted(set(read)) == [2, 3]
 
