@@ -22,14 +22,10 @@ from tests.bench import peers, workloads
 from tests.bench.measuring import write_table
 from tests.bench.scoring import compare, fresh, largest, score, tree_size
 
+PYTHIA = {"vocab_size": 50304, "hidden_size": 2048, "intermediate_size": 8192}
+PYTHIA |= {"num_hidden_layers": 16, "num_attention_heads": 8}
 CONFIGS = {  # the shapes of Pythia 1B and LLaMA 7B
-    "1B NeoX": lambda: hf.GPTNeoXConfig(
-        vocab_size=50304,
-        hidden_size=2048,
-        intermediate_size=8192,
-        num_hidden_layers=16,
-        num_attention_heads=8,
-    ),
+    "1B NeoX": lambda: hf.GPTNeoXConfig(**PYTHIA),
     "7B LLaMA": lambda: hf.LlamaConfig(max_position_embeddings=4096),
 }
 REAL = "SmolLM2-135M"
@@ -53,10 +49,9 @@ def main() -> None:
             for precision, options in PRECISIONS.items():
                 ours = lm.load(folder, **options)
                 print(f"\n{name}, {precision}: path {ours.choose_path()}", flush=True)
+                about = {"model": f"{name}, {precision}"}
                 for table, work in zip(tables, (rates, against), strict=True):
-                    tables[table] += [
-                        {"model": f"{name}, {precision}"} | row for row in work(ours, world)
-                    ]
+                    tables[table] += [about | row for row in work(ours, world)]
                 del ours
                 torch.cuda.empty_cache()
         finally:

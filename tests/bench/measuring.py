@@ -45,11 +45,7 @@ def exponent(sizes, values) -> float:
 
 
 def write_table(
-    name: str,
-    table: pd.DataFrame,
-    decimals: dict[str, int],
-    file: Path = README,
-    about: str | None = None,
+    name: str, table: pd.DataFrame, decimals: dict, file: Path = README, about: str | None = None
 ) -> None:
     """Print a table, and replace what stands between the two markers of a benchmark by date,
     machine and table.
@@ -67,7 +63,7 @@ def write_table(
         raise ProbeError(
             f"{file} has no lines <!-- {name} --> and <!-- /{name} -->: the table is written there"
         )
-    rows = re.sub(r"\\([*`])", r"\1", table_markdown(table.astype(str), digits))
+    rows = re.sub(r"\\([*`_])", r"\1", table_markdown(table.astype(str), digits))
     written = f"{about or f'{date.today()}, {machine()}'}:\n\n{rows}\n\n"
     print(f"\n{name}: {written}", end="", flush=True)
     files.write(file, between.sub(lambda found: found[1] + written + found[2], text))

@@ -100,15 +100,9 @@ def monitor(ours, theirs, world, goals, size: Size) -> list[dict]:
         rounds=size.rounds,
         difference=lambda _, outputs: _beam_difference(ours, theirs, few.prompts, outputs),
     )
-    batches = compare(
-        "W4 MONITOR",
-        "sorted batches of 32",
-        len(many.prompts),
-        lambda: score(ours, many),
-        lambda: peers.sorted_batches(theirs, tokenizer, many.pairs()),
-        wanted=goals["batches"],
-        rounds=size.rounds,
-    )
+    about = "W4 MONITOR", "sorted batches of 32", len(many.prompts)
+    run = lambda: score(ours, many), lambda: peers.sorted_batches(theirs, tokenizer, many.pairs())
+    batches = compare(*about, *run, goals["batches"], size.rounds)
     return [beams, batches]
 
 

@@ -64,26 +64,26 @@ def first_score(folder: Path) -> float:
 
 
 def main() -> None:
+    rows = list[tuple]()
+
+    def add(what: str, seconds: float, most="") -> None:
+        rows.append((what, seconds, most))
+        print(*rows[-1], sep=" | ", flush=True)
+
     with tempfile.TemporaryDirectory() as name:
         folder, smoke = Path(name), ("./run_all.sh", "--profile", "smoke")
         save_gemma(folder / "gemma")
         os.environ |= {"PROBELIB_OUT": str(folder / "out")}
-        importing = command(sys.executable, "-c", "import probelib", times=5)
-        rows = [("`import probelib`", importing, 0.3)]
-        rows.append(("`./run_all.sh --help`", command("./run_all.sh", "--help", times=5), 0.3))
+        add("`import probelib`", command(sys.executable, "-c", "import probelib", times=5), "0.3 s")
+        add("`./run_all.sh --help`", command("./run_all.sh", "--help", times=5), "0.3 s")
         steps = plan.steps_of(plan.read(), "atlas")
         first = sorted((first_result(step.notebook), step.notebook) for step in steps)
-        for text, (seconds, notebook) in (
-            ("median", first[len(first) // 2]),
-            ("slowest", first[-1]),
-        ):
-            rows.append(
-                (f"first result of a notebook, {text} of {len(first)}: {notebook}", seconds, 15)
-            )
-        rows.append(("`--profile smoke`, from an empty store", command(*smoke), 180))
-        rows.append(("the same once more: nothing to do", command(*smoke), None))
+        for text, found in {"median": first[len(first) // 2], "slowest": first[-1]}.items():
+            add(f"first result of a notebook, {text} of {len(first)}: {found[1]}", found[0], "15 s")
+        add("`--profile smoke`, from an empty store", command(*smoke), "180 s")
+        add("the same once more: nothing to do", command(*smoke))
         os.environ |= {"XDG_CACHE_HOME": str(folder / "cache")}  # no check is noted there
-        about = "first score of a new model, 262,144 tokens in its vocabulary"
-        rows.append((about, alone(first_score, folder / "gemma")["result"], 30))
-    table = pd.DataFrame(rows, columns=["waiting for", "s", "wanted at most"])
-    write_table("waiting", table, {"s": 2, "wanted at most": 1})
+        scored = alone(first_score, folder / "gemma")["result"]
+        add("first score of a new model, 262,144 tokens in its vocabulary", scored, "30 s")
+    table = pd.DataFrame(rows, columns=["waiting for", "seconds", "at most"])
+    write_table("waiting", table, {"seconds": 2})

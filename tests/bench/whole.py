@@ -37,9 +37,8 @@ def judge_graph(folder: Path) -> list[tuple]:
     one = any_judge(reader)
     kg = grapheval.verbalize(open_graph(folder), NO_TEMPLATES, whole_graph.DEFAULT_TEMPLATE)
     for _ in range(-(-len(kg.graph) // (PARTS * whole_graph.PART))):
-        parts = whole_graph.judge_graph(
-            {"j": reader}, {"j": one}, kg, folder / "answers", most=PARTS
-        )["j"]
+        given = {"j": reader}, {"j": one}, kg, folder / "answers"
+        parts = whole_graph.judge_graph(*given, most=PARTS)["j"]
         finished = [part.record() for part in parts if part.finished()]
         triples = min(len(finished) * whole_graph.PART, len(kg.graph))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

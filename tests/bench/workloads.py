@@ -88,15 +88,9 @@ def tokenizer(world: list[Relation], seed: int = 0, sentences: int = 20_000):
     raw = Tokenizer(models.BPE())
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     raw.decoder = decoders.ByteLevel()
-    raw.train_from_iterator(
-        text(),
-        trainers.BpeTrainer(
-            vocab_size=VOCABULARY,
-            special_tokens=["<pad>", "</s>"],
-            show_progress=False,
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        ),
-    )
+    options = {"initial_alphabet": pre_tokenizers.ByteLevel.alphabet(), "show_progress": False}
+    options |= {"vocab_size": VOCABULARY, "special_tokens": ["<pad>", "</s>"]}
+    raw.train_from_iterator(text(), trainers.BpeTrainer(**options))
     return hf.PreTrainedTokenizerFast(tokenizer_object=raw, pad_token="<pad>", eos_token="</s>")
 
 
@@ -106,18 +100,11 @@ def save_model(folder: Path, seed: int = 0) -> list[Relation]:
     world = relations(seed)
     tok = tokenizer(world, seed)
     torch.manual_seed(seed)
-    config = hf.GPTNeoXConfig(
-        vocab_size=VOCABULARY,
-        hidden_size=512,
-        intermediate_size=2048,
-        num_hidden_layers=6,
-        num_attention_heads=8,
-        max_position_embeddings=2048,
-        initializer_range=0.06,  # at 0.02 positions hardly matter: errors would not show
-        bos_token_id=None,
-        eos_token_id=tok.eos_token_id,
-        pad_token_id=tok.pad_token_id,
-    )
+    size = {"vocab_size": VOCABULARY, "hidden_size": 512, "intermediate_size": 2048}
+    size |= {"num_hidden_layers": 6, "num_attention_heads": 8, "max_position_embeddings": 2048}
+    ends = {"eos_token_id": tok.eos_token_id, "pad_token_id": tok.pad_token_id}
+    # at 0.02 positions hardly matter: errors would not show
+    config = hf.GPTNeoXConfig(**size, **ends, bos_token_id=None, initializer_range=0.06)
     hf.AutoModelForCausalLM.from_config(config).save_pretrained(folder)
     tok.save_pretrained(folder)
     return world
