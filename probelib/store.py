@@ -30,8 +30,7 @@ from probelib.errors import ProbeError
 from probelib.lm.version import check_unchanged, scoring
 
 REQUESTED = ["model", "relation", "fact", "prompt"]
-# columns of prompts that change a number or are in the rows
-KEYED = ["relation", "fact", "prompt", "text", "searched"]
+KEYED = ["relation", "fact", "prompt", "text", "searched"]  # columns of prompts in the key
 SCORES = [*REQUESTED, "candidate", "label", "n_tokens", "logprob", "token_logprobs", "greedy"]
 SCORES += ["eos_logprob", "greedy_text", "greedy_done", "note"]
 tqdm.monitor_interval = 0  # no thread: if it cannot start for lack of memory, Python waits forever
@@ -48,6 +47,7 @@ class Part:
     relation: str
     prompts: Any = None
     candidates: Any = None
+    model: dict | None = None  # the model's identity in the key
 
     def finished(self) -> bool:
         """Whether the file exists and is intact; a damaged one is reported."""
@@ -166,7 +166,7 @@ def parts(model, prompts, candidates, folder: str | Path, verb: str, options: di
         raise ProbeError(
             f"{len(missing)} facts have prompts but no candidate, e.g. {sorted(missing)[0]!r}"
         )
-    about = [model.identity(), verb, options, scoring()]
+    about = [measured := model.identity(), verb, options, scoring()]
     identity, found = json.dumps(about, sort_keys=True, default=str).encode(), []
     by_relation = {}
     if candidates is not None:
@@ -179,7 +179,7 @@ def parts(model, prompts, candidates, folder: str | Path, verb: str, options: di
             key.update(b"" if table is None else table.to_csv(index=False).encode())
         name = f"{files.slug(relation)}-{verb}-{key.hexdigest()[:16]}.parquet"
         path = Path(folder) / files.slug(model.name) / name
-        found.append(Part(path, relation, rows, chosen))
+        found.append(Part(path, relation, rows, chosen, measured))
     return found
 
 
@@ -193,12 +193,12 @@ def unfinished(model, parts: list[Part]) -> Iterator[Part]:
     """The parts to compute and ``write``, under a bar; take all. After the last one: ProbeError,
     and none of them is kept, if the model was changed meanwhile."""
     left = [part for part in parts if not part.finished()]
-    before, total = model.identity() if left else None, sum(len(part.prompts) for part in left)
+    total = sum(len(part.prompts) for part in left)
     with tqdm(total=total, desc=model.name, unit="prompt", disable=len(left) < 2) as bar:
         for part in left:
             yield part
             bar.update(len(part.prompts))
-    if left and model.identity() != before:
+    if left and model.identity() != left[0].model:
         for part in left:
             part.path.with_suffix(".json").unlink(missing_ok=True)
         raise ProbeError(

@@ -28,9 +28,8 @@ def load(source, tokenizer=None, name=None, quantize=None, device="auto", dtype=
                "owner/name/subfolder"), or a served model (its address, "#", its name; see
                ``remote.served``), which takes no options. A variant after any of these says how
                prompts are put ("@cue", "@shots": ``text.PATTERNS``; "@chat": a user turn) and at
-               which precision (it goes before the options): "smollm2-135m@4bit@shots". "NAME="
-               sets the display name. Or a transformers model in memory, with its ``tokenizer`` and
-               a display ``name``
+               which precision (it overrides the options): "smollm2-135m@4bit@shots". "NAME=" sets
+               the display name. Or a model in memory, with its ``tokenizer`` and display ``name``
     quantize   None, "8bit" or "4bit" (bitsandbytes)
     device     "auto" (the GPU if there is one), "cpu", "cuda", "cuda:1"
     dtype      "auto" (float32 on a CPU; bfloat16 on a GPU, or float16 if it lacks bfloat16),

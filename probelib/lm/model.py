@@ -21,6 +21,7 @@ DEEPEST = 10_000  # layers; a file that names more is damaged
 # RoBERTa and its kin number the first token's position pad_token_id + 1: the table is that longer
 SHIFTED = re.compile("|".join(text.DATA["shifted_positions"]))
 LONGEST = ("max_position_embeddings", "max_seq_len", "seq_length")  # sequences
+SPARSE = ("index_topk", "lsh_attn_chunk_length")  # beyond, scores depend on the whole length
 # ways to score, fastest first; "alone" is "plain" one sequence at a time
 PATHS = ("tree", "repeated", "plain", "alone")
 DTYPES = ("auto", "float32", "bfloat16", "float16")
@@ -299,5 +300,6 @@ def longest(config) -> int:
     found = [getattr(of_text, name, None) or 0 for name in (*LONGEST, last)]
     shift = (of_text.pad_token_id or 0) + 1 if SHIFTED.search(of_text.model_type) else 0
     limit = next((limit - shift for limit in found if limit > 0), 2**31)
-    # with more keys DeepSeek V3.2 breaks ties of its indexer by the length of the whole sequence
-    return int(min(limit, getattr(of_text, "index_topk", None) or limit))
+    rates = getattr(of_text, "compress_rates", None) or {}  # DeepSeek V4 counts groups of keys
+    group = rates.get("compressed_sparse_attention", 1)
+    return int(min(limit, *(group * (getattr(of_text, name, None) or limit) for name in SPARSE)))

@@ -37,11 +37,11 @@ def score_plain(hf_model, contexts: list[list[int]], branches: Branches, rows: i
             batch = order[start : start + rows]
             sequences = [[*contexts[branches[b][0]], *branches[b][1][:-1]] for b in batch]
             ids, mask = pad_right(sequences, hf_model.device)
-            first = min(starts[b] for b in batch) if fewer else 0  # logits before it are not read
+            first = min(starts[b] for b in batch)  # logits before it are not read
             kept = ids.shape[1] - first
             options: dict = {"use_cache": False} | ({"logits_to_keep": kept} if fewer else {})
             # [rows, kept, vocabulary]
-            logits = hf_model(input_ids=ids, attention_mask=mask, **options).logits
+            logits = hf_model(input_ids=ids, attention_mask=mask, **options).logits[:, -kept:]
             asked = [(r * kept + starts[b] - first, branches[b][1]) for r, b in enumerate(batch)]
             predicted = [(range(at, at + len(tokens)), tokens) for at, tokens in asked]
             for b, scores in zip(batch, gather_branches(logits, predicted), strict=True):
@@ -55,8 +55,7 @@ def score_plain(hf_model, contexts: list[list[int]], branches: Branches, rows: i
 def score_encdec(hf_model, contexts: list[list[int]], branches: Branches, rows: int) -> Scores:
     """As ``score_plain``, of encoder-decoders (T5, UL2): ``rows`` prompts are encoded together, and
     a candidate is a row of the decoder behind its start token, without blank and end token."""
-    start = hf_model.generation_config.decoder_start_token_id
-    most = 1 if rows == 1 else ROWS * rows
+    start, most = hf_model.config.decoder_start_token_id, 1 if rows == 1 else ROWS * rows
     logprobs, argmax = [np.empty(0)] * len(branches), [np.empty(0)] * len(branches)
     cost = {"forwarded_tokens": 0, "forwards": 0}
     by_context: dict[int, list[int]] = {}

@@ -37,9 +37,8 @@ def choose(model) -> tuple[str, str]:
     """The path that scores a model, the first of its ``paths`` that agrees with single sequences,
     and why it is not a faster one: also a warning.
 
-    A pass of the fastest on a CPU, in float32, is noted in the user's cache, under a name of these
-    weights and settings, this code, these libraries and this processor; in other cases (GPUs, half
-    precision, weights in memory) the check is made each time."""
+    A pass of the fastest in float32 on a CPU is noted in the user's cache, under a name of weights,
+    settings, code, libraries and processor. In other cases the check is made each time."""
     hf_model, loaded, note = model.hf_model, vars(model).get("_loaded"), None
     exact = hf_model.dtype == torch.float32 and hf_model.device.type == "cpu" and not model.quantize
     if exact and not model.masked and loaded and loaded == weight_sums(hf_model):
@@ -76,7 +75,7 @@ def failures(model) -> dict[str, str]:
     """Path -> why it does not reproduce the log-probs of single sequences, for the paths faster
     than the first that does; also with attention windows that matter in a short check."""
     failed: dict[str, str] = {}
-    if model.n_parameters > 5e7:  # it takes seconds
+    if len(model.paths) > 1 and model.n_parameters > 5e7:  # it takes seconds
         print(f"{model.name}: comparing its paths with single sequences ...", file=sys.stderr)
     for path in model.paths[:-1]:
         check = partial(_why_not, model, path)
@@ -131,7 +130,7 @@ def _scores(model, path: str, budget: int) -> dict[str, Any]:
     contexts = [prefix + draw(2), prefix + draw(1)]
     few = [(0, (*first, *draw(n))) for n in (2, 3)] + [(0, tuple(draw(2))), (1, tuple(draw(3)))]
     some = few + [(1, tuple(draw(5))) for _ in range(2 * len(few))]
-    # prompts among them that ask for nothing: they cost no logits, of a quarter of a million each
+    # prompts among them that ask for nothing, so that no logits are computed after them
     full = contexts + [contexts[1] + draw(4) for _ in range(budget // 4 + QUERIES)]
     scores: dict = {}
     for each in dict.fromkeys(("alone", "plain", path)):

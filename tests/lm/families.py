@@ -243,14 +243,14 @@ def in_a_process(kind: str, name: str) -> dict:
     read, write = os.pipe()
     if not (child := os.fork()):
         resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+        row = {"outcome": "RAW ERROR", "note": "outside the kit"}
         try:
             with open(os.devnull, "w") as null, redirect_stdout(null), redirect_stderr(null):
                 warnings.simplefilter("ignore")
                 row = try_family(kind, name)
-        except Exception as error:  # else the child would go on as a second pytest
-            row = {"outcome": "RAW ERROR", "note": repr(error)}
-        os.write(write, json.dumps(row, default=float).encode())
-        os._exit(0)
+        finally:  # whatever is raised, the child does not go on as a second pytest
+            os.write(write, json.dumps(row, default=float).encode())
+            os._exit(0)
     os.close(write)
     with os.fdopen(read) as pipe:
         text = pipe.read()

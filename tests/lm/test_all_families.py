@@ -8,7 +8,7 @@ from tests.lm import families
 # the tree, repeated states, ALiBi; masked models; encoder-decoders; text of multimodal models
 EXACT = ["llama", "gpt2", "qwen3_moe", "lfm2", "bloom", "rwkv"]
 SOME = [(("causal", name), "exact") for name in EXACT]
-SOME += [(("causal", name), "refused") for name in ("bert", "xlnet")]
+SOME += [(("causal", name), "refused") for name in ("bert", "xlnet", "prophetnet")]
 SOME += [(("masked", name), "exact") for name in ("roberta", "distilbert")]
 SOME += [(("seq2seq", "fsmt"), "refused"), (("multimodal", "llava"), "exact")]
 

@@ -170,7 +170,7 @@ def download(name: str, revision: str | None, inside: str = "") -> Path:
     try:
         return Path(str(snapshot_download(name, revision=revision, **rules)), inside)
     except Exception as error:  # no network, no such model or revision, or it is gated
-        what = f"{name} is not in Hugging Face's cache and cannot be downloaded"
+        what = f"{name} is not in the local Hugging Face cache and cannot be downloaded"
         hint = "Check the spelling, accept its licence and run `hf auth login`, or use its folder"
         raise ProbeError(f"{what} ({first_line(error)}). {hint}") from error
 

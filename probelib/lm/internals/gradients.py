@@ -83,7 +83,7 @@ def _next(model, embedded: torch.Tensor) -> torch.Tensor:
     """Next-token probabilities [rows, vocabulary] after embeddings [rows, length, width]."""
     hf_model, options = model.hf_model, dict[str, Any](use_cache=False)
     if model.encoder_decoder:
-        first = hf_model.generation_config.decoder_start_token_id
+        first = hf_model.config.decoder_start_token_id
         options["decoder_input_ids"] = torch.full((len(embedded), 1), first, device=embedded.device)
     output = hf_model(inputs_embeds=embedded.to(hf_model.dtype), **options)
     return output.logits[:, -1].float().softmax(-1)

@@ -1,6 +1,6 @@
-"""The transformers model of an ``LM``: how its weights are loaded, what is checked before a number
-comes out, how it is run (one thread at a time, in full precision and evaluation mode, with fewer
-tokens per row when memory runs out), and the measurements that tell one model from another."""
+"""The transformers model of an ``LM``: how its weights are loaded and checked, how it is run (one
+thread at a time, in full precision and evaluation mode, with fewer tokens per row when memory runs
+out), and what tells one model from another."""
 
 import copy
 import hashlib
@@ -110,19 +110,21 @@ def prepare(model) -> None:
     if not model.masked:
         with forwarding(model):
             refuse_bidirectional(model)
-    # some define it in generation_config.json only, which masked models do not have
-    both = hf_model.config, getattr(hf_model, "generation_config", None)
-    starts = [getattr(config, "decoder_start_token_id", None) for config in both]
-    start = next((start for start in starts if start is not None), None)
-    if model.encoder_decoder and start is None:
-        raise ProbeError(f"{model.name}: no configuration has a decoder_start_token_id")
+    start = None
+    if model.encoder_decoder:  # some define its first token in generation_config.json only
+        both = hf_model.config, hf_model.generation_config
+        starts = [getattr(config, "decoder_start_token_id", None) for config in both]
+        start = next((start for start in starts if start is not None), None)
+        if start is None:
+            raise ProbeError(f"{model.name}: no configuration has a decoder_start_token_id")
+        hf_model.config.decoder_start_token_id = start  # part of the identity
     # without penalties and bans of generation_config.json, which would change generated texts
     hf_model.generation_config = GenerationConfig(decoder_start_token_id=start)
 
 
 def refuse_bidirectional(model) -> None:
-    """Raise ProbeError if another last token of a sequence, or none, changes an earlier logit: such
-    a model has no left-to-right probabilities, and its scores would depend on what follows."""
+    """Raise ProbeError if another last token of a sequence, or (decoders in float32) none, changes
+    an earlier logit: without left-to-right probabilities scores would depend on what follows."""
     hf_model = model.hf_model
     exact = hf_model.dtype == torch.float32 and not model.quantize
     ids, length = text_ids(hf_model.config), min(12, model.context)
@@ -145,7 +147,7 @@ def refuse_bidirectional(model) -> None:
         why = f"{type(error).__name__}: {first_line(error)[:200]}"
         raise ProbeError(f"{model.name}: this model cannot read text alone ({why})") from error
     # in half precision one expert of a mixture may flip; later tokens that are seen move most
-    rounded = 1e-3 if model.encoder_decoder else 1e-2  # sequences of other lengths
+    rounded = 1e-3 if model.encoder_decoder else 1e-2  # another length is rounded otherwise
     for limit, moved in ((1e-3, logits[0] - logits[1]), (rounded, logits - apart)):
         by = moved.abs().amax(-1)
         if bool(by.max() > limit if exact else by.median() > 0.1):
@@ -259,12 +261,12 @@ def weight_sums(hf_model) -> str:
         about = name, type(module).__name__, own, adapters, len(hooks), "forward" in held
         settings.append(repr(about))
     sha = hashlib.sha256(repr(settings).encode())
-    for tensor in (*hf_model.parameters(), *hf_model.buffers()):
-        if tensor.device.type == "meta":  # on the CPU or a disk, by accelerate
-            continue
-        bits = tensor.detach()
+    tensors = (*hf_model.parameters(), *hf_model.buffers())  # meta: elsewhere, by accelerate
+    for bits in (tensor.detach() for tensor in tensors if tensor.device.type != "meta"):
         bits = bits.view(WORDS[bits.element_size()]) if bits.is_floating_point() else bits
-        rows = bits.flatten(1) if bits.dim() > 1 else bits.reshape(1, -1)
+        rows: Any = bits.flatten(1) if bits.dim() > 1 else bits.reshape(1, -1)
+        # on a CPU numpy sums faster than torch
+        rows, whole = (rows.numpy(), np.int64) if bits.device.type == "cpu" else (rows, torch.int64)
         for axis in (0, 1):
-            sha.update(rows.sum(axis, dtype=torch.int64).cpu().numpy().tobytes())
+            sha.update(torch.as_tensor(rows.sum(axis, dtype=whole)).cpu().numpy().tobytes())
     return sha.hexdigest()[:16]

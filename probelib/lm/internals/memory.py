@@ -15,8 +15,7 @@ SIZE = r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)(b|m)(\d*)(?![a-z0-9])"  # in a
 
 
 def parameters(name: str) -> float | None:
-    """Parameters of a model, from its files if they are here, else from its name; None if neither
-    tells.
+    """Parameters of a model by its files if they are here, else by its name; None if neither tells.
 
     >>> parameters("bigscience/bloomz-1b1"), parameters("mistralai/Mixtral-8x7B-v0.1")
     (1100000000.0, 56000000000.0)
