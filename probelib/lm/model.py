@@ -21,7 +21,7 @@ DEEPEST = 10_000  # layers; a file that names more is damaged
 # RoBERTa and its kin number the first token's position pad_token_id + 1: the table is that longer
 SHIFTED = re.compile("|".join(text.DATA["shifted_positions"]))
 LONGEST = ("max_position_embeddings", "max_seq_len", "seq_length")  # sequences
-SPARSE = ("index_topk", "lsh_attn_chunk_length")  # beyond, scores depend on the whole length
+SPARSE = ("index_topk", "lsh_attn_chunk_length")  # beyond so many keys later tokens change scores
 # ways to score, fastest first; "alone" is "plain" one sequence at a time
 PATHS = ("tree", "repeated", "plain", "alone")
 DTYPES = ("auto", "float32", "bfloat16", "float16")
