@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 
 from probelib.facts.graphs.graph import INT, SLOTS, Graph, make_table
 
-DAMAGE = ["empty", "truncated", "latin-1", "utf-16", "zeros", "a folder", "missing"]
-DAMAGE += ["no gz", "half a gz"]
+DAMAGE = ["empty", "cut", "latin-1", "utf-16", "zeros", "a folder", "missing", "no gz", "half gz"]
 HARMLESS = ["bom", "crlf", "gz", "bz2"]
 
 
@@ -22,12 +21,12 @@ def damage(path: Path, kind: str) -> Path:
     packed = gzip.compress(content)
     changed = {
         "empty": b"",
-        "truncated": content[:-4],
+        "cut": content[:-4],
         "latin-1": content[:10] + b"\xe9" + content[10:],
         "utf-16": content.decode().encode("utf-16"),
         "zeros": bytes(len(content)),
         "no gz": content,
-        "half a gz": packed[: len(packed) // 2],
+        "half gz": packed[: len(packed) // 2],
         "bom": b"\xef\xbb\xbf" + content,
         "crlf": content.replace(b"\n", b"\r\n"),
         "gz": packed,

@@ -230,7 +230,7 @@ def test_a_broken_line_costs_only_itself_and_half_a_file_is_refused(tmp_path):
     path.write_text(content)
     found, _, counts = scan(damage(path, "bz2"))
     assert len(found) == 5001 and counts == {"malformed": 1}
-    for kind in ("half a gz", "no gz", "missing"):
+    for kind in ("half gz", "no gz", "missing"):
         path.write_text(content)
         with pytest.raises(ProbeError, match="objects.ttl.*(cannot be read|no such file)"):
             scan(damage(path, kind))

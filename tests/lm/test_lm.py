@@ -203,6 +203,7 @@ def test_a_window_that_no_sequence_of_the_check_would_reach_is_checked(tmp_path,
 LONG = {"rope_type": "longrope", "rope_theta": 1e4, "short_factor": [1.0] * 8}
 PHI = {"rope_parameters": LONG | {"long_factor": [2.0] * 8}, "pad_token_id": 0}
 PHI["original_max_position_embeddings"] = 64
+GROUPS = {"compress_rates": {"compressed_sparse_attention": 4}}
 
 
 @pytest.mark.parametrize(
@@ -210,7 +211,8 @@ PHI["original_max_position_embeddings"] = 64
     [
         (2048, lambda words: hf.FalconConfig(**tiny.FALCON | words)),
         (64, lambda words: hf.Phi3Config(**tiny.GROUPED | words | PHI)),
-        (16, lambda words: hf.LlamaConfig(**tiny.WIDE | words, index_topk=16)),
+        (16, lambda words: hf.LlamaConfig(**tiny.WIDE | words, index_topk=4, **GROUPS)),
+        (16, lambda words: hf.LlamaConfig(**tiny.WIDE | words, lsh_attn_chunk_length=16)),
     ],
 )
 def test_the_context_is_what_transformers_makes_of_the_configuration(tmp_path, context, config):
